@@ -63,8 +63,8 @@ def test_progress_and_its_total_count_the_same_pages(
 def test_a_filter_and_replication_reduce_the_urls_sent(web: Path, tmp_path: Path) -> None:
     plain = record(web, tmp_path, "--processes", "4")["urls_exchanged"]
     assert record(web, tmp_path, "--processes", "4", "--filter", "1000")["urls_exchanged"] < plain
-    assert record(web, tmp_path, "--processes", "4", "--replicated", "200")["urls_exchanged"] < plain
-    assert record(web, tmp_path, "--processes", "4", "--batch-pages", "100")["urls_exchanged"] < plain
+    assert record(web, tmp_path, "--processes", "4", "--replicate", "200")["urls_exchanged"] < plain
+    assert record(web, tmp_path, "--processes", "4", "--exchange-every", "100")["urls_exchanged"] < plain
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_filter_and_replication_reduce_the_urls_sent(web: Path, tmp_path: Path
             "--grain page has no effect in mode exchange; omit it, or choose another --mode: dynamic",
         ),
         (["--mode", "firewall", "--filter", "9"], "--filter 9 has no effect in mode firewall"),
-        (["--mode", "cross-over", "--batch-pages", "9"], "choose another --mode: exchange, dynamic"),
+        (["--mode", "cross-over", "--exchange-every", "9"], "choose another --mode: exchange, dynamic"),
         (["--mode", "dynamic", "--partition", "url-hash"], "--partition url-hash has no effect in mode dynamic"),
         (["--mode", "dynamic", "--partition", "site-hash"], "--partition site-hash has no effect in mode dynamic"),
         (["--filter-policy", "popular"], "also give --filter"),

@@ -13,6 +13,7 @@ from typing import Any
 from tests.testweb.webs import numbered
 from trapline.cli import run
 from trapline.fetch.dns import hosts_text
+from trapline.graph import Graph
 from trapline.testweb import Behaviour, Promise, Served, ServedWeb, build_web, serve
 
 SITES, PAGES_A_SITE = 12, 12
@@ -21,14 +22,19 @@ DELAY_S, PER_CONNECTION = 0.1, 4
 PROMISE = Promise(DELAY_S, PER_CONNECTION, 0.0)
 
 
-def web(latency_s: float = 0.005) -> ServedWeb:
-    """Return a web whose pages link to the next page of their site and to two random pages. Each address has two sites."""
+def graph() -> Graph:
+    """Return a graph whose pages link to the next page of their site and to two random pages."""
     chance = random.Random(5)
     links = [
         [page - page % PAGES_A_SITE + (page + 1) % PAGES_A_SITE, chance.randrange(PAGES), chance.randrange(PAGES)]
         for page in range(PAGES)
     ]
-    return build_web(numbered(SITES, PAGES_A_SITE, links), Behaviour(latency_s=latency_s), sites_per_address=2)
+    return numbered(SITES, PAGES_A_SITE, links)
+
+
+def web(latency_s: float = 0.005) -> ServedWeb:
+    """Return the graph as a web. Each address has two sites."""
+    return build_web(graph(), Behaviour(latency_s=latency_s), sites_per_address=2)
 
 
 @contextmanager

@@ -14,13 +14,18 @@ from trapline.crawl.discovery.url_store import UrlStore
 from trapline.crawl.store.outbox import Outbox
 from trapline.frontier import Frontier, Rules
 from trapline.frontier.journal import Journal
+from trapline.parallel import CROSS_OVER, FIREWALL
+from trapline.parallel.folder.link_policy import LinkPolicy
 from trapline.parallel.live.exchange import LinkExchange
 from trapline.parallel.live.site_owner import SiteOwners
 from trapline.parallel.partition import Partitioning
+from trapline.parallel.transport.control_batches import decode as messages_in
+from trapline.parallel.transport.url_batches import LinkRow, decode
 from trapline.strategies import load_strategy
 
 ADDRESS = {f"{name}.test": f"10.0.0.{number // 2}" for number, name in enumerate("abcdef")}  # two names on each address
 SEEDS = ("http://seed.test/",)
+DEFAULT = LinkPolicy()
 URLS = [f"http://{name}/{page}" for name in ADDRESS for page in range(3)]
 
 
@@ -33,7 +38,9 @@ def address_of(own: int, partitions: int) -> str:
 class PartitionWithoutDisk:
     """A partition without sockets and disks: its batches are durable at once."""
 
-    def __init__(self, own: int, partitions: int, table: dict[str, str], scope: str = "any") -> None:
+    def __init__(
+        self, own: int, partitions: int, table: dict[str, str], scope: str = "any", policy: LinkPolicy = DEFAULT
+    ) -> None:
         journal = Journal()
         self.frontier = Frontier(load_strategy("backlink-count"), Rules(), journal=journal)
         hosts = {name: (address,) for name, address in table.items()}
@@ -42,7 +49,7 @@ class PartitionWithoutDisk:
             self.frontier, Sites(0.0), SeenTable(), UrlStore(None), Scope(scope, SEEDS), Outbox(journal, lambda batch: None), {},
             lambda site: 7, Counter(), self.site_owners.owns,
         )  # fmt: skip
-        self.exchange = LinkExchange(self.frontier, self.link_resolver, self.site_owners, {})
+        self.exchange = LinkExchange(self.frontier, self.link_resolver, self.site_owners, {}, policy)
         self.page = self._own_page(own, partitions)
 
     def _own_page(self, own: int, partitions: int) -> int:
@@ -157,3 +164,86 @@ def test_the_target_of_a_seed_redirect_is_a_seed_of_its_owner_and_in_scope_every
     links = owner.links().get(url, 0.0)
     assert links == sum(one.links().get(url, 0.0) for one in every)
     assert is_sent <= links <= sent  # the link of the redirect always counts
+
+
+def foreign_to(one: PartitionWithoutDisk) -> list[str]:
+    return [url for url in URLS if not one.site_owners.owns(url)]
+
+
+@settings(deadline=None)
+@given(st.integers(2, 4), st.integers(1, 6), st.lists(st.sampled_from(URLS), min_size=1, max_size=30), st.booleans())
+def test_links_wait_for_the_exchange_and_each_url_is_sent_once_with_all_its_links(
+    partitions: int, every: int, links: list[str], ends_idle: bool
+) -> None:
+    """One page has each link, and each page goes to the store in a batch of its own."""
+    one = PartitionWithoutDisk(0, partitions, ADDRESS, policy=LinkPolicy(every_pages=every))
+    pages = sent_at = 0
+    one.exchange.open(lambda: pages)
+    kept: Counter[str] = Counter()
+    for url in links:
+        pages += 1
+        if url in foreign_to(one):
+            one.exchange.send_links(one.page, [url], 1)
+            kept[url] += 1
+        traffic = one.exchange.take()
+        sent = Counter({row.url.decode(): row.links for made in traffic.made for row in decode(made.data)})
+        is_due = pages - sent_at >= every
+        assert sent == (kept if is_due else Counter())
+        assert sum(count for _, count in traffic.urls) == len(sent)
+        if is_due and kept:
+            sent_at, kept = pages, Counter()
+    assert one.exchange.count(idle=True).idle == (not kept)  # a crawl with links to send is not over
+    assert not one.exchange.has_news  # what waits is on disk
+    if ends_idle and kept:
+        assert not one.exchange.idle(1, 1.0) and one.exchange.has_news
+        traffic = one.exchange.take()
+        assert sum(row.links for made in traffic.made for row in decode(made.data)) == kept.total()
+        assert set(traffic.not_pending) == set(kept)
+
+
+def test_a_firewall_drops_links_but_not_the_redirect_of_a_seed() -> None:
+    one = PartitionWithoutDisk(0, 3, ADDRESS, "host", LinkPolicy(FIREWALL))
+    redirected, *others = foreign_to(one)
+    one.link_resolver.add_seed(redirected, 1)
+    one.exchange.seed(redirected, 1, True)
+    one.exchange.send_links(one.page, [redirected, *others], 9)
+    one.exchange.send_refetched_links(one.page, others)
+    one.exchange.send_listed(others)
+    urls = {row.url.decode() for made in one.exchange.take().made for row in rows_in(made.data)}
+    assert urls == {redirected} and not one.exchange.take().made
+    assert one.exchange.count(idle=True).idle
+
+
+def rows_in(data: bytes) -> list[LinkRow]:
+    """Return the links in a message batch; none if it has control messages."""
+    return decode(data) if messages_in(data) is None else []
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(URLS), max_size=30), st.integers(1, 4))
+def test_a_partition_that_crosses_over_takes_the_pages_of_others_in_the_order_found(
+    links: list[str], connections: int
+) -> None:
+    one = PartitionWithoutDisk(0, 3, ADDRESS, policy=LinkPolicy(CROSS_OVER))
+    found = [url for url in links if url in foreign_to(one)]
+    for url in found:
+        one.exchange.send_links(one.page, [url], 1)
+    assert not one.exchange.take().made
+    wanted, taken = list(dict.fromkeys(found)), 0
+    while one.exchange.idle(connections, 1.0):
+        taken += connections
+        assert set(one.links()) == set(wanted[:taken])
+        one.exchange.send_links(one.page, wanted[:1], 1)  # found again: it is not taken over again
+    assert {url: int(links) for url, links in one.links().items()} == Counter(found)
+    assert one.exchange.count(idle=True).idle == one.exchange.is_still
+
+
+def test_replicated_urls_are_seeds_of_their_owner_and_are_never_sent() -> None:
+    policy = LinkPolicy(replicated=tuple(URLS[::2]))
+    every = [PartitionWithoutDisk(own, 3, ADDRESS, policy=policy) for own in range(3)]
+    for one in every:
+        one.exchange.begin(())
+        assert set(one.links()) == {url for url in policy.replicated if one.site_owners.owns(url)}
+        one.exchange.send_links(one.page, foreign_to(one), 9)
+        sent = {row.url.decode() for made in one.exchange.take().made for row in decode(made.data)}
+        assert sent == set(foreign_to(one)) - set(policy.replicated)

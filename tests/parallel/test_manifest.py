@@ -36,7 +36,7 @@ def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "{}", "[" * 100_000, '{"format": 2}', '{"format": 2, "options": 5}'], ids=range(7)
+    "text", ["", "{", "[]", "{}", "[" * 100_000, '{"format": 3}', '{"format": 3, "options": 5}'], ids=range(7)
 )
 def test_a_file_that_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / MANIFEST).write_text(text)
@@ -68,7 +68,7 @@ def test_a_manifest_of_another_version_is_refused(tmp_path: Path) -> None:
     create(tmp_path, OPTIONS, Partitioning("address", 2))
     found = json.loads((tmp_path / MANIFEST).read_text())
     (tmp_path / MANIFEST).write_text(json.dumps({**found, "format": 99}))
-    with pytest.raises(ConfigError, match="of format 99; this version reads 2"):
+    with pytest.raises(ConfigError, match="of format 99; this version reads 3"):
         read(tmp_path)
 
 

@@ -82,6 +82,13 @@ class Partitioning:
         return _owners(self.owner_of(b"", site, address) for site, address in sites)[graph.site]
 
 
+def most_linked(graph: Graph, most: int) -> Owners:
+    """Return the `most` pages with the most links to them, the most linked first; of equally linked pages, those with
+    the smallest numbers. Partitions that replicate pages know these from the start."""
+    links = np.bincount(graph.targets, minlength=graph.pages)
+    return np.argsort(-links, kind="stable")[:most].astype(np.int32)
+
+
 def _texts(strings: "object | None", count: int) -> Iterable[bytes]:
     return (b"%d" % number for number in range(count)) if strings is None else encoded(strings)  # type: ignore[arg-type]
 

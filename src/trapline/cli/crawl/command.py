@@ -16,7 +16,8 @@ from trapline.cli.crawl.ready import (
     raised_goals,
     refuse_others,
 )
-from trapline.cli.options.sections import SectionedCommand, bundled
+from trapline.cli.options.partitions import LIVE
+from trapline.cli.options.sections import SectionedCommand, bundled, refuse
 from trapline.cli.terminal.progress import Progress, said_if_long
 from trapline.errors import ConfigError
 
@@ -41,6 +42,7 @@ def crawl(urls: tuple[str, ...], requested: Requested) -> int:
     if is_in_parts(given):
         crawl_in_parts(urls, requested)
     else:
+        refuse(LIVE.fields, "has no effect in a crawl of one process; also give --processes N, or omit it")
         _crawl_alone(urls, requested)
     return 0
 

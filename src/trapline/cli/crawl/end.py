@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from trapline.parallel import CROSS_OVER
 from trapline.terminal import say_text
 from trapline.units import bytes_shown, counted, duration, three_digits
 
@@ -44,6 +45,7 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
             f" stopped by: {stopped_by(summary['stopped_by'])}",
             f"{counted(summary['urls_known'], 'URL')} known on {counted(summary['sites'], 'site')};"
             f" politeness violations: {summary['politeness_violations']}",
+            *_parallel(summary),
             *_refetched(summary),
             *_rejected(summary, folder),
             f"files in {folder}: {_files(folder)}; report: trapline report {folder}"
@@ -67,6 +69,15 @@ def stopped_by(why: str | None) -> str:
     from trapline.report.live_record import ENDS
 
     return ENDS.get(why or "", why or "unknown reason")
+
+
+def _parallel(summary: dict[str, Any]) -> Iterator[str]:
+    if "mode" in summary:
+        again = f"; overlap: {summary['overlap']:.3f}" if summary["mode"] == CROSS_OVER else ""
+        yield (
+            f"{counted(summary['processes'], 'partition')}, mode {summary['mode']} by {summary['partition']};"
+            f" URLs exchanged: {summary['urls_exchanged']:,}, {summary['urls_exchanged_per_page']:.3f} per page{again}"
+        )
 
 
 def _refetched(summary: dict[str, Any]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trapline.cli.options import scheduling
+from trapline.cli.options.partitions import LIVE, LivePartitionOptions
 from trapline.cli.options.scheduling import POLICIES, STRATEGY, STRATEGY_TEXT, settings_of
 from trapline.cli.options.sections import Many, Section, refuse
 from trapline.cli.options.simulated import QUALITY
@@ -166,6 +167,7 @@ _LIVE_RULES = tuple(
 _POLITENESS, _LIMITS, *_OTHER_RULES = _LIVE_RULES
 SECTIONS = (
     CRAWL,
+    LIVE,
     STRATEGY.with_defaults(strategy=STRATEGY_OF_A_CRAWL).with_texts(strategy=STRATEGY_TEXT),
     _LIVE_QUALITY,
     SCOPE,
@@ -191,8 +193,9 @@ class Requested:
         from trapline.fetch.limits import Limits
 
         given = dict(self.given)
-        for name in ("output", "resume", "processes", "ray", "plain", "quiet", "as_json"):
+        for name in ("output", "resume", "processes", "ray", "plain", "quiet", "as_json", *_partition_fields):
             del given[name]
+        given["own_hosts"] = tuple(host.strip(".").lower() for host in given["own_hosts"])
         rule_options = {field: given.pop(field) for section in scheduling.SECTIONS for field in section.fields}
         limits = Limits(total_s=given.pop("total_s"), body_bytes=int(given.pop("body_bytes")))
         if given["pause_s"] is None:
@@ -209,6 +212,13 @@ class Requested:
             refresh=refresh,
             hosts=read_hosts(hosts) if hosts else {},
         )
+
+
+_partition_fields = tuple(field for field in LIVE.fields if field != "own_hosts")
+
+
+def partition_options(given: dict[str, Any]) -> LivePartitionOptions:
+    return LivePartitionOptions(**{field: given[field] for field in _partition_fields})
 
 
 def as_typed(**given: Any) -> Requested:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trapline.cli.crawl.end import has_ended, say
-from trapline.cli.crawl.options import Requested
+from trapline.cli.crawl.options import Requested, partition_options
 from trapline.cli.crawl.ready import (
     announce,
     compile_for,
@@ -104,20 +104,22 @@ def _crawling(address: str | None, quiet: bool) -> Iterator["Crawl"]:
 
 
 def _new(options: "CrawlOptions", given: dict[str, Any]) -> "Manifest":
-    from trapline.parallel.folder.manifest import create, is_parallel, partitioning_for
+    from trapline.parallel.folder.manifest import create, is_parallel
 
     folder: Path = given["output"]
     if is_parallel(folder):
         raise ConfigError(
             f"{folder}: exists and holds a crawl; continue it with --resume {folder}, or choose another folder"
         )
+    live = partition_options(given)
+    partitioning = live.partitioning(options, given["processes"])
+    policy = live.policy(options, partitioning)
     prepared = prepared_new(options, folder)
     _check(prepared)
     note(prepared.notes, given["quiet"])
     # Replay is compiled too, because a partition that dies is rebuilt from its log.
     compile_for(replace(prepared, new=False), given["quiet"])
-    partitioning = partitioning_for(prepared.options.rules, given["processes"])
-    return create(folder, prepared.options, partitioning).begun(prepared.options)
+    return create(folder, prepared.options, partitioning, policy).begun(prepared.options)
 
 
 def _check(prepared: "Prepared") -> None:

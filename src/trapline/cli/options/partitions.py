@@ -1,34 +1,42 @@
-"""Options that divide a simulated crawl into partitions, and set what the partitions send each other.
+"""Options that divide a crawl into partitions, and set what the partitions send each other: simulated crawls (`SECTIONS`)
+and live ones (`LIVE`).
 
-This module checks the options against each other and turns them into a `ParallelPlan`. It crawls nothing.
+This module checks the options against each other and turns them into a `ParallelPlan`, or into the partition function and
+link policy of a live crawl. It crawls nothing.
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from trapline.cli.options.sections import Section, refuse
+from trapline.cli.options.sections import Many, Section, refuse
 from trapline.cli.options.values import count, seconds
 from trapline.errors import ConfigError
-from trapline.parallel import MOST_PROCESSES
+from trapline.parallel import CROSS_OVER, FIREWALL, MOST_PROCESSES
+from trapline.parallel import EXCHANGE as EXCHANGE_MODE
 from trapline.units import bytes_shown, counted
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from trapline.crawl.engine.options import CrawlOptions
+    from trapline.parallel.folder.link_policy import LinkPolicy
+    from trapline.parallel.partition import Partitioning
     from trapline.parallel.simulated.crawl import ParallelPlan
 
-FIREWALL, DYNAMIC, INDEPENDENT = "firewall", "dynamic", "independent"
-_SENDING = ("exchange", DYNAMIC)
+DYNAMIC, INDEPENDENT = "dynamic", "independent"
+_SENDING = (EXCHANGE_MODE, DYNAMIC)
+MOST_REPLICATED = 100_000  # as in the paper; all of them are in the memory of every process
 # Options that have an effect only in these modes. `ParallelPlan`, which takes time to import, decides whether a mode exists.
 _ONLY_IN = {
     "grain": (DYNAMIC,),
-    "partition": ("exchange", FIREWALL, "cross-over", INDEPENDENT),
-    "batch_pages": _SENDING,
+    "partition": (EXCHANGE_MODE, FIREWALL, CROSS_OVER, INDEPENDENT),
+    "exchange_every": _SENDING,
     "filter_size": _SENDING,
 }
 PARTITIONS = Section(
@@ -76,7 +84,7 @@ PARTITIONS = Section(
 EXCHANGE = Section(
     "URL exchange",
     (
-        ("--batch-pages", "batch_pages", count(1), 1, "Pages that a partition fetches between two exchanges."),
+        ("--exchange-every", "exchange_every", count(1), 1, "Pages that a partition fetches between two exchanges."),
         (
             "--filter",
             "filter_size",
@@ -85,7 +93,7 @@ EXCHANGE = Section(
             "Number of sent URLs that a partition remembers, so as not to send them again.",
         ),
         ("--filter-policy", "filter_policy", (str, "lru|popular"), "lru", "Which remembered URLs to drop first."),
-        ("--replicated", "replicated", count(0), 0, "Number of most-linked URLs that every partition knows (m)."),
+        ("--replicate", "replicate", count(0), 0, "Number of most-linked URLs that every partition knows (m)."),
     ),
 )
 MEASURE = Section(
@@ -101,6 +109,36 @@ MEASURE = Section(
     ),
 )
 SECTIONS = (PARTITIONS, EXCHANGE, MEASURE)
+LIVE = Section(
+    "Several processes",
+    (
+        (
+            "--mode", "mode", (str, "NAME"), EXCHANGE_MODE,
+            "What a process does with links to pages of others: exchange, firewall or cross-over. [exchange]",
+        ),
+        (
+            "--partition", "partition", (str, "NAME"), None,
+            "How to choose the owner of a page: address, rendezvous, site-hash, url-hash or suffix. [address, or rendezvous]",
+        ),
+        *(row for row in PARTITIONS.rows if row[1] == "suffixes"),
+        (
+            "--exchange-every", "exchange_every", count(1), None,
+            "Pages that a process fetches between two exchanges. [with every commit]",
+        ),
+        (
+            "--replicate", "replicate", count(1, MOST_REPLICATED), None,
+            "Number of most-linked URLs of --in-links that every process knows and does not send.",
+        ),
+        (
+            "--in-links", "in_links", (click.Path(path_type=Path, exists=True), "DIR"), None,
+            "Older crawl whose in-links --replicate counts: its folder, or a graph with URLs.",
+        ),
+        (
+            "--own-hosts", "own_hosts", Many("HOST"), (),
+            "Your own host, with subdomains. Several processes may visit it at once; the crawl stays on such hosts. Repeatable.",
+        ),
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,23 +150,16 @@ class PartitionOptions:
     random_seeds: int | None
     grain: str
     step_s: float
-    batch_pages: int
+    exchange_every: int
     filter_size: int
     filter_policy: str
-    replicated: int
+    replicate: int
     top: str
 
     def __post_init__(self) -> None:
         if self.top not in ("backlinks", "pagerank"):
             raise ConfigError(f"--top {self.top}: not a known quality; give backlinks or pagerank")
-        if self.partition == "suffix" and not self.suffixes:
-            raise ConfigError(
-                "--partition suffix needs the partition of each suffix; give --suffixes, such as edu=0,org=1"
-            )
-        if self.suffixes and self.partition != "suffix":
-            raise ConfigError(
-                "--suffixes has an effect only with --partition suffix; also give that, or omit --suffixes"
-            )
+        _check_suffixes(self.partition, self.suffixes)
         if not self.filter_size and self.filter_policy in ("lru", "popular"):
             refuse(("filter_policy",), "has no effect without a filter; also give --filter, or omit it")
         self._check_mode()
@@ -149,7 +180,7 @@ class PartitionOptions:
         from trapline.parallel.partition import Partitioning
         from trapline.parallel.simulated.crawl import ExchangeRules, ParallelPlan
 
-        exchange = ExchangeRules(self.batch_pages, self.filter_size, self.filter_policy, replicated)
+        exchange = ExchangeRules(self.exchange_every, self.filter_size, self.filter_policy, replicated)
         partitioning = Partitioning(self.partition, self.processes, _table(self.suffixes))
         self._check_filters()
         return ParallelPlan(self.mode, partitioning, exchange, self.grain, self.step_s)
@@ -163,6 +194,58 @@ class PartitionOptions:
             raise ConfigError(
                 f"--filter {self.filter_size}: {needs}, but this machine has {bytes_shown(has)}; give a smaller number"
             )
+
+
+def _check_suffixes(partition: str, suffixes: str) -> None:
+    if partition == "suffix" and not suffixes:
+        raise ConfigError("--partition suffix needs the partition of each suffix; give --suffixes, such as edu=0,org=1")
+    if suffixes and partition != "suffix":
+        raise ConfigError("--suffixes has an effect only with --partition suffix; also give that, or omit --suffixes")
+
+
+@dataclass(frozen=True, slots=True)
+class LivePartitionOptions:
+    """The options of `LIVE`, as typed, without --own-hosts, which belongs to the scope of the crawl."""
+
+    mode: str
+    partition: str | None
+    suffixes: str
+    exchange_every: int | None
+    replicate: int | None
+    in_links: Path | None
+
+    def __post_init__(self) -> None:
+        _check_suffixes(self.partition or "", self.suffixes)
+        if self.mode in (FIREWALL, CROSS_OVER) and self.exchange_every is not None:
+            raise ConfigError(
+                f"--exchange-every has no effect in mode {self.mode}, which sends no links; omit it, or use --mode exchange"
+            )
+        if self.replicate is not None and self.in_links is None:
+            raise ConfigError("--replicate needs the in-links of an older crawl; also give --in-links DIR")
+        if self.in_links is not None and self.replicate is None:
+            raise ConfigError("--in-links has an effect only with --replicate; also give --replicate N, or omit it")
+
+    def partitioning(self, options: "CrawlOptions", processes: int) -> "Partitioning":
+        from trapline.parallel.folder.manifest import partitioning_for
+        from trapline.parallel.partition import Partitioning
+
+        if self.partition is not None:
+            return Partitioning(self.partition, processes, _table(self.suffixes))
+        # Only mode exchange can look up the addresses of hosts in one process for all.
+        by_default = partitioning_for(options.rules, processes)
+        return by_default if self.mode == EXCHANGE_MODE else Partitioning("rendezvous", processes)
+
+    def policy(self, options: "CrawlOptions", partitioning: "Partitioning") -> "LinkPolicy":
+        """Return what the partitions do with links to each other's pages. Raises `ConfigError` if the crawl cannot work
+        in this way."""
+        from trapline.parallel.folder.link_policy import LinkPolicy, check, replicated_urls
+
+        policy = LinkPolicy(self.mode, self.exchange_every or 0)
+        check(policy, partitioning, options)
+        if self.replicate is None or self.in_links is None:
+            return policy
+        urls = replicated_urls(self.in_links, self.replicate, options.scope_of_crawl(), options.seeds)
+        return replace(policy, replicated=urls)
 
 
 def _memory_bytes() -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.cli.options.partitions import DYNAMIC, FIREWALL, INDEPENDENT, PartitionOptions
+from trapline.cli.options.partitions import DYNAMIC, INDEPENDENT, PartitionOptions
 from trapline.cli.options.partitions import SECTIONS as PARTITIONING
 from trapline.cli.options.scheduling import STRATEGY, STRATEGY_TEXT, Chosen, check_history_used, chosen_by, ready
 from trapline.cli.options.sections import Section, SectionedCommand, bundled
@@ -16,6 +16,7 @@ from trapline.cli.simulate.arena import Arena, opened
 from trapline.cli.terminal.progress import Progress, compile_kernels, compile_ranks
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_json
+from trapline.parallel import FIREWALL
 from trapline.terminal import say, say_text
 from trapline.units import duration
 
@@ -92,6 +93,7 @@ def _check_conditions(given: CrawlConditions, chosen: Chosen) -> None:
 def _crawled(arena: Arena, chosen: Chosen, options: PartitionOptions) -> "tuple[ParallelRecord, dict[str, Any]]":
     import numpy as np
 
+    from trapline.parallel.partition import most_linked
     from trapline.parallel.simulated.crawl import simulate_parallel
     from trapline.parallel.simulated.measures import judge
     from trapline.strategies.base.inputs import default_rules, inputs_for
@@ -100,10 +102,7 @@ def _crawled(arena: Arena, chosen: Chosen, options: PartitionOptions) -> "tuple[
     rules = default_rules(strategy, given.rules, web.pages)
     backlinks = np.bincount(web.targets, minlength=web.pages).astype(np.float64)
     quality = backlinks if options.top == "backlinks" else arena.pagerank
-    popular = (
-        np.argsort(-backlinks, kind="stable")[: options.replicated].astype(np.int32) if options.replicated else None
-    )
-    plan = options.plan(popular)
+    plan = options.plan(most_linked(web, options.replicate) if options.replicate else None)
     unit = "downloads" if plan.fetches_again and given.max_pages is None else "pages"
     with Progress("crawling", unit=unit) as progress, chosen.blamed():
         crawl = simulate_parallel(

@@ -64,8 +64,8 @@ class LinkResolver:
         owns: Callable[[str], bool | None] | None = None,
     ) -> None:
         """`inputs`: the inputs of the page rank for new pages. `locate`: returns the group of a new site, or UNRESOLVED.
-        `rejected_links`: counts rejected links by reason. `owns`: returns whether this partition owns the site of an origin,
-        or None if this partition has to find out; without `owns`, all sites are ours."""
+        `rejected_links`: counts rejected links by reason. `owns`: returns whether this partition owns the page at a URL, or
+        None if this partition has to find out; without `owns`, all pages are ours."""
         self._frontier, self.sites, self._seen, self._url_store = frontier, sites, seen, url_store
         self._scope, self._outbox, self._inputs, self._locate = scope, outbox, inputs, locate
         self._rejected_links, self._owns, self._lookup = rejected_links, owns, Lookup(seen)
@@ -135,8 +135,8 @@ class LinkResolver:
                 pages[at] = _FOREIGN
 
     def adopt(self, urls: Sequence[str], now: float) -> list[int]:
-        """Return the page at each of these URLs, which another partition hands over to us. Neither the scope nor the owner is
-        checked."""
+        """Return the page at each of these URLs, which another partition hands over to us, or which we fetch in its place.
+        Neither the scope nor the owner is checked."""
         return self._add(list(urls), self._seen.fingerprints(urls), now)
 
     def urls(self, pages: list[int]) -> list[str]:
@@ -172,7 +172,7 @@ class LinkResolver:
 
     def is_ours(self, url: str) -> bool:
         """Return whether this partition owns the page at a canonical URL."""
-        return self._owns is None or bool(self._owns(origin(url)))
+        return self._owns is None or bool(self._owns(url))
 
     def find(self, urls: Sequence[str]) -> list[int]:
         """Return the page at each canonical URL; -1: the URL was never seen."""
@@ -242,7 +242,7 @@ class LinkResolver:
                 reason = why_rejected(urls[at])
                 if reason:
                     pages[at] = _REJECTED[reason]
-                elif self._owns is not None and not (ours := self._owns(origin(urls[at]))):
+                elif self._owns is not None and not (ours := self._owns(urls[at])):
                     pages[at] = _UNSETTLED if ours is None else _FOREIGN
                 else:
                     new.append(at)

@@ -45,6 +45,7 @@ class Scope:
     seeds: tuple[str, ...] = ()  # canonical
     include: tuple[str, ...] = ()  # regular expressions: at least one must be found anywhere in the URL
     exclude: tuple[str, ...] = ()  # regular expressions: none may be found in the URL
+    own_hosts: tuple[str, ...] = ()  # if any: only these hosts, and hosts whose names end with one of them
     traps: bool = True  # whether URLs that look like a trap are rejected
     _verdicts: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     # URLs that seeds redirect to, with the number of redirects.
@@ -58,7 +59,7 @@ class Scope:
 
     def admits(self, url: str) -> str:
         """Return why a canonical URL is rejected, as one of REASONS, or "" if the scope admits it."""
-        if self.kind != ANY:
+        if self.kind != ANY or self.own_hosts:
             site = origin(url)
             verdict = self._verdicts.get(site)
             if verdict is None:
@@ -84,6 +85,8 @@ class Scope:
         Return 0 if it does not."""
         if self.kind == ANY or target in self._redirected or target in self._seed_urls:
             return 0
+        if self.own_hosts and not is_among(host_port(origin(target))[1], self.own_hosts):
+            return 0
         before = 0 if url in self._seed_urls else self._redirected.get(url, MOST_REDIRECTS)
         if before == MOST_REDIRECTS or self._is_blocked(target) or self._reason_by_form(target):
             return 0
@@ -107,11 +110,15 @@ class Scope:
     def _judge(self, site: str) -> str:
         if len(self._verdicts) >= _MOST_VERDICTS:
             self._verdicts.clear()
-        verdict = self.kind
-        if self._name(site) in self._names:
-            verdict = PORT if self._is_blocked(f"{site}/") else ""
-        self._verdicts[site] = verdict
+        verdict = self._verdicts[site] = self._reason_by_site(site)
         return verdict
+
+    def _reason_by_site(self, site: str) -> str:
+        if self.own_hosts and not is_among(host_port(site)[1], self.own_hosts):
+            return HOST
+        if self.kind != ANY and self._name(site) not in self._names:
+            return self.kind
+        return PORT if self._is_blocked(f"{site}/") else ""
 
     def _name(self, site: str) -> str:
         """Return the part of a site's origin that the scope compares: its host, or its registered domain."""
@@ -156,6 +163,15 @@ def _any_found(patterns: tuple[re.Pattern[str], ...], url: str) -> bool:
         if pattern.search(url):
             return True
     return False
+
+
+def is_among(host: str, names: tuple[str, ...]) -> bool:
+    """Return whether the host is one of the names, or a subdomain of one.
+
+    >>> is_among("www.example.org", ("example.org",)), is_among("badexample.org", ("example.org",))
+    (True, False)
+    """
+    return any(host == name or host.endswith(f".{name}") for name in names)
 
 
 def registrable(host: str) -> str:

@@ -57,6 +57,9 @@ class CrawlOptions:
     scope: str = "host"
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    own_hosts: tuple[
+        str, ...
+    ] = ()  # hosts of the user, which several processes may visit at once; the crawl stays on them
     allow_private: bool = False
     insecure: bool = False
     abandon: int = 5  # number of consecutive failed visits after which a site is abandoned
@@ -79,7 +82,7 @@ class CrawlOptions:
 
     def scope_of_crawl(self) -> Scope:
         """Return the scope of the crawl. Raise `ConfigError` if the scope is unknown or a pattern is invalid."""
-        return Scope(self.scope, self.seeds, self.include, self.exclude)
+        return Scope(self.scope, self.seeds, self.include, self.exclude, self.own_hosts)
 
     def to_json(self) -> str:
         # Python's JSON writes infinity as Infinity and reads it back.
@@ -95,8 +98,8 @@ class CrawlOptions:
         values["limits"] = Limits(**_known(Limits, values["limits"]))
         if values.get("refresh") is not None:
             values["refresh"] = RefreshOptions(**_known(RefreshOptions, values["refresh"]))
-        for name in ("seeds", "include", "exclude", "nameservers"):
-            values[name] = tuple(values[name])
+        for name in ("seeds", "include", "exclude", "own_hosts", "nameservers"):
+            values[name] = tuple(values.get(name, ()))
         return cls(**values)
 
 

@@ -30,8 +30,8 @@ class Member(Protocol):
         """The DNS resolver by which the partition finds out who owns a site. The crawl uses it too, so that no name is looked
         up twice."""
 
-    def owns(self, origin: str) -> bool | None:
-        """Return whether this partition owns the site. None: the owner is not known yet, and this partition has to find out."""
+    def owns(self, url: str) -> bool | None:
+        """Return whether this partition owns the page. None: the owner is not known yet, and this partition has to find out."""
 
     def connect(self, frontier: Frontier, link_resolver: LinkResolver, exchanged: Exchanged) -> PartitionExchange:
         """Return the exchange with the other partitions, for a crawl that is about to begin. `exchanged`: the numbers of message

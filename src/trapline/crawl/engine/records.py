@@ -136,6 +136,15 @@ class ExchangeCounts(NamedTuple):
     ended: bool = False  # whether it has handed over all that became ours when partitions were added
 
 
+class PendingLink(NamedTuple):
+    """Links to a page of another partition that were not sent yet, or not followed yet."""
+
+    url: str
+    links: int
+    depth: int  # least depth of the pages that have the links
+    share: float  # sum of what the links hand on
+
+
 class PartitionTraffic(NamedTuple):
     """The traffic between this partition and the others, for one batch."""
 
@@ -148,6 +157,9 @@ class PartitionTraffic(NamedTuple):
     assigned: Sequence[tuple[str, str]] = ()
     ended: Sequence[int] = ()  # partitions that have handed over to us all that became ours when partitions were added
     size: int = 0  # we have handed over all that is not ours in a crawl of this number of partitions; 0: nothing new
+    urls: Sequence[tuple[int, int]] = ()  # receiver, number of URLs of links in message batches made for it
+    pending: Sequence[PendingLink] = ()  # new, or with new numbers
+    not_pending: Sequence[str] = ()  # URLs that were pending, and are no longer
 
 
 class CrawlProgress(NamedTuple):

@@ -18,7 +18,7 @@ from trapline.crawl.files.lock import LOCK, Lock, take
 from trapline.errors import ConfigError
 from trapline.output import check_writable, sync
 
-FORMAT = 8
+FORMAT = 9
 DATABASE = "crawl.db"
 ARCHIVES = "warc"
 INDEX = "index.cdxj"

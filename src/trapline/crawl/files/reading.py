@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trapline.crawl.engine.records import CrawlProgress, ExchangeCounts, ListedPage
+from trapline.crawl.engine.records import CrawlProgress, ExchangeCounts, ListedPage, PendingLink
 from trapline.crawl.files.layout import DATABASE, connect
 from trapline.errors import ConfigError, InvariantError
 from trapline.fetch import failure
@@ -181,6 +181,11 @@ class Reading:
         """Return the numbers of message batches exchanged with each other partition."""
         rows = self.connection.execute("select id, made, received, ended from partition")
         return {id: ExchangeCounts(made, received, bool(ended)) for id, made, received, ended in rows}
+
+    def pending_links(self) -> list[PendingLink]:
+        """Return the links to pages of other partitions that wait, in the order in which their URLs were found."""
+        rows = self.connection.execute("select url, links, depth, share from pending_link order by id")
+        return [PendingLink(*row) for row in rows]
 
     def assigned(self) -> dict[str, str]:
         """Return each host whose address had to be looked up to find its owner, with that address."""

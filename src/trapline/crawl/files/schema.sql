@@ -109,8 +109,18 @@ create table message_batch (
 create table partition (           -- the other partitions, if there are any
     id integer primary key,
     made integer not null default 0,      -- message batches made for it so far
+    urls integer not null default 0,      -- URLs of links in them
     received integer not null default 0,  -- message batches received from it
     ended integer not null default 0      -- 1: it has handed over all that became ours when the crawl grew
+);
+
+-- Links to pages of other partitions that wait: for the next exchange, or in mode cross-over until we have no own pages left.
+create table pending_link (
+    id integer primary key,        -- in the order in which the URLs were found
+    url text not null unique,
+    links integer not null,        -- number of links to the URL
+    depth integer not null,        -- least depth of the pages that have these links
+    share real not null            -- sum of what they hand on, such as OPIC cash
 );
 
 create table assigned (            -- hosts whose owner depends on their address, so that it had to be looked up

@@ -7,6 +7,7 @@ page that the store has not acknowledged is not included.
 import json
 import math
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -96,6 +97,20 @@ def summary_of(database: sqlite3.Connection, politeness: Audit) -> dict[str, Any
         "quality_source": settings.quality,
         **_counts(database),
         **_changes(database),
+        **_parallel(kept, totals, settings.refresh is not None),
+    }
+
+
+def _parallel(kept: Mapping[str, str], totals: Mapping[str, Any], refetches: bool) -> dict[str, Any]:
+    """Return what only a crawl of several processes has: its mode, and what the processes sent each other. If the crawl does
+    not refetch pages, a page that was fetched twice was fetched by two processes."""
+    if "parallel" not in kept:
+        return {}
+    found, downloads = json.loads(kept["parallel"]), totals["pages_fetched"] + totals["pages_refetched"]
+    return {
+        **found,
+        "urls_exchanged_per_page": found["urls_exchanged"] / downloads if downloads else 0.0,
+        "overlap": 0.0 if refetches or not downloads else totals["pages_refetched"] / totals["pages_fetched"],
     }
 
 

@@ -187,6 +187,9 @@ class Database:
     def _add_traffic(self, traffic: PartitionTraffic) -> None:
         self.connection.executemany("insert into message_batch values (?, ?, ?)", traffic.made)
         self.connection.executemany(_MADE, ((receiver, number) for receiver, number, _ in traffic.made))
+        self.connection.executemany("update partition set urls = urls + ?2 where id = ?1", traffic.urls)
+        self.connection.executemany("delete from pending_link where url = ?", ((url,) for url in traffic.not_pending))
+        self.connection.executemany(_PENDING, traffic.pending)
         self.connection.executemany("delete from message_batch where receiver = ? and number <= ?", traffic.delivered)
         self.connection.executemany(_RECEIVED, traffic.received)
         self.connection.executemany("replace into assigned values (?, ?)", traffic.assigned)
@@ -238,6 +241,8 @@ _MADE = "insert into partition (id, made) values (?, ?) on conflict (id) do upda
 _RECEIVED = (
     "insert into partition (id, received) values (?, ?) on conflict (id) do update set received = excluded.received"
 )
+_PENDING = """insert into pending_link (url, links, depth, share) values (?, ?, ?, ?)
+on conflict (url) do update set links = excluded.links, depth = excluded.depth, share = excluded.share"""
 # The last row belongs to the last commit. The other rows are about half a second apart, however many commits there are.
 _SUPERSEDED = """delete from progress where rowid = (select max(rowid) from progress)
 and seconds < 0.4 + (select seconds from progress order by rowid desc limit 1 offset 1)"""

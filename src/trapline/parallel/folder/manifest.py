@@ -1,8 +1,8 @@
 """The folder of a parallel crawl: its options, and where its partitions are. This module reads and writes the manifest,
 and starts nothing.
 
-DIR/parallel.json              the manifest: options, partition function, id of the crawl, numbers of partitions so far (`sizes`); at the
-                               end, what stopped the crawl
+DIR/parallel.json              the manifest: options, partition function, mode, id of the crawl, numbers of partitions so far (`sizes`);
+                               at the end, what stopped the crawl
 DIR/coordinator.json           while the crawl runs: how to reach the coordinator (parallel/live/control.py)
 DIR/hosts.json                 on Ray: which machine has which partition (parallel/ray/machines.py)
 DIR/partition-0, 1, ...        an ordinary crawl each: crawl.db, warc/, index.cdxj, snapshot/
@@ -13,7 +13,7 @@ import json
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,12 @@ from trapline.crawl.files.reading import Reading
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
 from trapline.output import write_text
+from trapline.parallel.folder.link_policy import LinkPolicy, check, why_fixed
 from trapline.parallel.partition import Partitioning
 
 MANIFEST = "parallel.json"
-FORMAT = 2
+FORMAT = 3
+_FIELDS = ("crawl", "kind", "suffixes", "sizes", "runs", "stopped_by", "began")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,12 @@ class Manifest:
     runs: int = 0
     stopped_by: str = ""  # what stopped the last run; "": it did not end in order
     began: float | None = None  # time 0 of every partition's refresher; None: each partition has its own
+    suffixes: Mapping[str, int] = field(default_factory=dict)  # host name suffix -> partition, if `kind` is suffix
+    policy: LinkPolicy = LinkPolicy()  # noqa: RUF009  frozen
 
     @property
     def partitioning(self) -> Partitioning:
-        return Partitioning(self.kind, self.sizes[-1])
+        return Partitioning(self.kind, self.sizes[-1], self.suffixes)
 
     @property
     def parts(self) -> list[Path]:
@@ -57,8 +61,8 @@ class Manifest:
         return f"{self.crawl} {number}"
 
     def write(self) -> None:
-        value = {name: getattr(self, name) for name in ("crawl", "kind", "sizes", "runs", "stopped_by", "began")}
-        value |= {"format": FORMAT, "options": asdict(self.options)}
+        value = {name: getattr(self, name) for name in _FIELDS}
+        value |= {"format": FORMAT, "options": asdict(self.options), "policy": asdict(self.policy)}
         # Options may be infinite: not strict JSON
         write_text(self.folder / MANIFEST, json.dumps(value, indent=1) + "\n")
 
@@ -75,8 +79,10 @@ class Manifest:
             raise ConfigError(
                 f"{self.folder}: is a crawl of {self.sizes[-1]} processes; it can grow, but not shrink to {partitions}"
             )
+        reason = why_fixed(self.policy, self.partitioning)
         if self.options.refresh is not None and self.began is None:
             reason = "an earlier version began it, and its partitions count time from different moments"
+        if reason:
             raise ConfigError(f"{self.folder}: cannot grow: {reason}; continue with {self.sizes[-1]} processes")
         return replace(self, sizes=(*self.sizes, partitions))
 
@@ -90,7 +96,12 @@ def is_parallel(folder: Path) -> bool:
     return (folder / MANIFEST).is_file()
 
 
-def create(folder: Path, options: CrawlOptions, partitioning: Partitioning) -> Manifest:
+def create(
+    folder: Path,
+    options: CrawlOptions,
+    partitioning: Partitioning,
+    policy: LinkPolicy = LinkPolicy(),  # noqa: B008  frozen
+) -> Manifest:
     """Create the folder of a new parallel crawl. Raises `ConfigError` unless the folder is new or empty."""
     check_free(folder)
     if (folder / DATABASE).exists():
@@ -100,8 +111,9 @@ def create(folder: Path, options: CrawlOptions, partitioning: Partitioning) -> M
     except OSError as error:
         raise ConfigError(f"cannot write {folder}: {error.strerror}") from None
     manifest = Manifest(
-        folder, secrets.token_hex(8), partitioning.kind, (partitioning.partitions,), options, began=time.time()
-    )
+        folder, secrets.token_hex(8), partitioning.kind, (partitioning.partitions,), options,
+        began=time.time(), suffixes=partitioning.suffixes, policy=policy,
+    )  # fmt: skip
     manifest.write()
     return manifest
 
@@ -128,12 +140,16 @@ def _manifest(folder: Path, found: Mapping[str, Any]) -> Manifest:
         raise ValueError(f"sizes are {sizes}; they must be positive and increase")
     if not (isinstance(crawl, str) and isinstance(stopped_by, str) and type(runs) is int):
         raise ValueError("crawl and stopped_by must be text, runs a number")
-    if kind != partitioning_for(options.rules, sizes[-1]).kind:
-        raise ValueError(f"kind is {kind!r}, which does not fit the options")
     began = found.get("began")
     if not (began is None or (type(began) in (int, float) and 0.0 < began < inf)):
         raise ValueError("began must be a time in seconds")
-    return Manifest(folder, crawl, kind, tuple(sizes), options, runs, stopped_by, began)
+    policy = LinkPolicy.from_json(found["policy"])
+    manifest = Manifest(folder, crawl, kind, tuple(sizes), options, runs, stopped_by, began, found["suffixes"], policy)
+    try:
+        check(policy, manifest.partitioning, options)
+    except ConfigError as error:
+        raise ValueError(f"kind is {kind!r}, which does not fit the options: {error}") from None
+    return manifest
 
 
 def check_mark(folder: Path, mark: str, partitions: int, began: float | None) -> None:

@@ -26,6 +26,7 @@ from trapline.crawl.files.reading import HAS_LINKS
 from trapline.crawl.inspect.database_reader import meta, opened
 from trapline.crawl.store.database import INDEXES, PROCESSOR, SEED
 from trapline.errors import ConfigError
+from trapline.parallel.folder.link_policy import shares_hosts
 from trapline.parallel.folder.manifest import Manifest, is_parallel, read
 
 # ---- Numbers in the merged database of the sites, addresses and pages of one partition.
@@ -38,29 +39,29 @@ Numbers = NDArray[np.int64]  # number in the merged database, by the number in t
 _NAMES = {"site": "origin", "address": "address", "page": "url"}
 
 
-def prepare(database: sqlite3.Connection, has_grown: bool) -> None:
+def prepare(database: sqlite3.Connection, is_shared: bool) -> None:
     """Create the indexes by which rows with the same name are found."""
-    for table in _shared(has_grown):
+    for table in _shared(is_shared):
         database.execute(f"create index {table}_by_name on {table} ({_NAMES[table]})")
 
 
-def finish(database: sqlite3.Connection, has_grown: bool) -> None:
-    for table in _shared(has_grown):
+def finish(database: sqlite3.Connection, is_shared: bool) -> None:
+    for table in _shared(is_shared):
         database.execute(f"drop index {table}_by_name")
 
 
-def _shared(has_grown: bool) -> tuple[str, ...]:
+def _shared(is_shared: bool) -> tuple[str, ...]:
     """Return the tables whose rows several partitions may have."""
-    return tuple(_NAMES) if has_grown else ("address",)
+    return tuple(_NAMES) if is_shared else ("address",)
 
 
-def number(database: sqlite3.Connection, has_grown: bool) -> dict[str, int]:
+def number(database: sqlite3.Connection, is_shared: bool) -> dict[str, int]:
     """Define SQL functions that translate the numbers of the attached partition: `of_site(id)`, `of_address(id)`,
     `of_page(id)` and `of_links(blob)`. Return, for each table, the first number that is new."""
     first = {}
     for table in _NAMES:
         (first[table],) = database.execute(f"select ifnull(max(id), -1) + 1 from main.{table}").fetchone()
-        numbers = _numbers(database, table, first[table], table in _shared(has_grown))
+        numbers = _numbers(database, table, first[table], table in _shared(is_shared))
         database.create_function(f"of_{table}", 1, _lookup(numbers), deterministic=True)
         if table == "page":
             database.create_function("of_links", 1, lambda links, pages=numbers: renumbered(links, pages))
@@ -150,7 +151,8 @@ def merge(manifest: Manifest) -> None:
     lock = alone(manifest.folder / _LOCK, lambda: None)  # a report may be requested just when the crawl ends
     with lock, new_database(manifest.folder) as database:
         database.execute(_STOOD)
-        state = _add_all(database, parts, len(manifest.sizes) > 1)
+        is_shared = len(manifest.sizes) > 1 or shares_hosts(manifest.policy, manifest.partitioning)
+        state = _add_all(database, parts, is_shared)
         for statement in INDEXES.values():
             database.execute(statement)
         _join(database)
@@ -226,20 +228,20 @@ class NewSites:
 # ---- contents
 
 
-def _add_all(database: sqlite3.Connection, parts: list[Path], has_grown: bool) -> dict[str, int]:
+def _add_all(database: sqlite3.Connection, parts: list[Path], is_shared: bool) -> dict[str, int]:
     """Add all partitions. Return the last batch of each."""
-    prepare(database, has_grown)
-    state = {part.name: _add(database, part, has_grown) for part in parts}
-    finish(database, has_grown)
+    prepare(database, is_shared)
+    state = {part.name: _add(database, part, is_shared) for part in parts}
+    finish(database, is_shared)
     return state
 
 
-def _add(database: sqlite3.Connection, part: Path, has_grown: bool) -> int:
+def _add(database: sqlite3.Connection, part: Path, is_shared: bool) -> int:
     """Add one partition, in a single consistent read. Return its last batch."""
     visit, file = database.execute(_BASE).fetchone()
     with _attached(database, part):
         (batch,) = database.execute("select coalesce(max(batch), 0) from part.journal").fetchone()
-        first = number(database, has_grown)
+        first = number(database, is_shared)
         for statement in _COPY:
             database.execute(statement, {**first, "visit": visit, "file": file, "name": part.name})
     return int(batch)
@@ -298,6 +300,14 @@ def _meta(manifest: Manifest, parts: list[Path], state: dict[str, int]) -> dict[
         "options": json.dumps(asdict(manifest.options)),
         "runs": str(manifest.runs),
         "merged": json.dumps(state),
+        "parallel": json.dumps(
+            {
+                "processes": manifest.sizes[-1],
+                "mode": manifest.policy.mode,
+                "partition": manifest.kind,
+                "urls_exchanged": sum(map(_urls_sent, parts)),
+            }
+        ),
         **{key: value for one in kept for key, value in one.items() if key.startswith(SEED)},
         **{
             f"{key} {part.name}": value
@@ -307,6 +317,12 @@ def _meta(manifest: Manifest, parts: list[Path], state: dict[str, int]) -> dict[
         },
         **ended,
     }
+
+
+def _urls_sent(part: Path) -> int:
+    with closing(connect(part)) as database:
+        found: int = database.execute("select coalesce(sum(urls), 0) from partition").fetchone()[0]
+        return found
 
 
 def summed(every: Iterable[CrawlProgress], at: float, seconds: float) -> CrawlProgress:

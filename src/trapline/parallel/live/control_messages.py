@@ -19,7 +19,6 @@ import numpy as np
 from trapline.crawl.discovery.link_resolver import LinkResolver
 from trapline.crawl.engine.other_partitions import PartitionServices
 from trapline.crawl.robots.site_robots import RobotsResponse
-from trapline.fetch.urls import origin
 from trapline.frontier import Frontier
 from trapline.frontier.core.arrivals import Arrivals
 from trapline.frontier.layout import DEEPEST, UNKNOWN
@@ -89,7 +88,7 @@ class ControlMessages:
         ]
 
     def _receiver(self, message: ControlMessage) -> int:
-        return message.number if message.kind == MessageKind.ANSWER else self._site_owners.where(origin(message.url))
+        return message.number if message.kind == MessageKind.ANSWER else self._site_owners.where(message.url)
 
     # ---- in
 
@@ -97,7 +96,7 @@ class ControlMessages:
         """Process the messages that are for this partition, and forward the others."""
         ours = []
         for message in messages:
-            if message.kind in NOT_BY_SITE or self._site_owners.owns(origin(message.url)):
+            if message.kind in NOT_BY_SITE or self._site_owners.owns(message.url):
                 ours.append(message)
             else:
                 self._gather(message)

@@ -1,30 +1,36 @@
 """The link exchange of a live partition: sends links to pages of other partitions as message batches, and takes in
 links from them.
 
-The exchange stands between the crawl and `Delivery`, and owns what is neither on disk nor in the frontier: links
-gathered since the last batch of the store. It also carries control messages (control_messages.py) and hand-overs
-(handover.py). Message batches are made when a batch goes to the store, from the pages in that batch, so that all links
-of a fetched page are on disk together with the page. They are sent when that batch is on disk. An incoming message
-batch counts as received when the store has committed the batch in which the frontier took it in.
+The mode of the crawl (parallel/folder/link_policy.py) decides what happens to such a link. In mode exchange it is sent at
+the next exchange. In mode firewall it is dropped. In mode cross-over it waits until this partition has no own pages left,
+and then this partition fetches the page itself.
+
+The exchange stands between the crawl and `Delivery`. Links that wait are in `PendingLinks`. The exchange also carries
+control messages (control_messages.py) and hand-overs (handover.py). Message batches are made when a batch goes to the
+store, from the pages in that batch, so that all links of a fetched page are on disk together with the page. They are
+sent when that batch is on disk. An incoming message batch counts as received when the store has committed the batch in
+which the frontier took it in.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from trapline.crawl.discovery.link_resolver import LinkResolver
 from trapline.crawl.engine.other_partitions import Exchanged
-from trapline.crawl.engine.records import MessageBatch, PartitionTraffic
+from trapline.crawl.engine.records import MessageBatch, PartitionTraffic, PendingLink
 from trapline.errors import ConfigError
-from trapline.fetch.urls import origin
 from trapline.frontier import Frontier
 from trapline.frontier.core.arrivals import Arrivals
 from trapline.frontier.layout import DEEPEST
+from trapline.parallel import CROSS_OVER, EXCHANGE
+from trapline.parallel.folder.link_policy import LinkPolicy
 from trapline.parallel.live.control_messages import ControlMessages
 from trapline.parallel.live.handover import Handover
 from trapline.parallel.live.partition_report import PartitionCount
+from trapline.parallel.live.pending_links import PendingLinks
 from trapline.parallel.live.site_owner import SiteOwners
 from trapline.parallel.transport.control_batches import decode as messages_in
 from trapline.parallel.transport.handover_batches import Contents, is_handover
@@ -42,14 +48,26 @@ class Sends(Protocol):
 
 class LinkExchange:
     def __init__(
-        self, frontier: Frontier, link_resolver: LinkResolver, site_owners: SiteOwners, exchanged: Exchanged
+        self,
+        frontier: Frontier,
+        link_resolver: LinkResolver,
+        site_owners: SiteOwners,
+        exchanged: Exchanged,
+        policy: LinkPolicy = LinkPolicy(),  # noqa: B008  frozen
+        pending: Iterable[PendingLink] = (),
     ) -> None:
-        """`exchanged`: the numbers of message batches made for each other partition and received from it, as on disk."""
+        """`exchanged`: the numbers of message batches made for each other partition and received from it, as on disk.
+        `pending`: the links that earlier runs left to send, or to follow."""
         self._frontier, self._link_resolver, self._site_owners = frontier, link_resolver, site_owners
         self.made = {partition: passed.made for partition, passed in exchanged.items()}
         self.received = {partition: passed.received for partition, passed in exchanged.items()}
         self._handed_on = frontier.strategy.page.handed_on
-        self._gathered: dict[str, LinkRow] = {}
+        self._policy, self._replicated = policy, frozenset(policy.replicated)
+        self._pending = PendingLinks(pending)
+        self._forwarded = PendingLinks()  # links that go out with the next batch, in every mode
+        self._pages_fetched: Callable[[], int] = lambda: 0  # by the crawl
+        self._sent_at = 0  # pages fetched when pending links were last sent
+        self._is_idle = False  # the crawl has nothing to do until it receives something
         # Rows without links; the depth is the number of redirects that lead from a seed to the URL.
         self._seeds: dict[str, LinkRow] = {}
         self._arrived: list[tuple[int, int]] = []
@@ -73,34 +91,79 @@ class LinkExchange:
         share = float(frontier.column(self._handed_on)[page]) / links if self._handed_on >= 0 else 0.0
         depth = int(frontier.page_depths[page])
         for url in urls:
-            self._gather(url, LinkRow(url.encode(), 1, depth, share))
+            if url in self._replicated:
+                continue
+            # The redirect of a seed is not a link like others: its target is a seed of the owner.
+            is_seed = self._policy.mode != EXCHANGE and url in self._link_resolver.redirected_seeds
+            if is_seed:
+                self._forwarded.add(PendingLink(url, 1, depth, share))
+            elif self._policy.mode in (EXCHANGE, CROSS_OVER):
+                self._pending.add(PendingLink(url, 1, depth, share))
+
+    def send_refetched_links(self, page: int, urls: Sequence[str]) -> None:
+        if self._policy.mode == EXCHANGE:
+            self.messages.send_refetched_links(page, [url for url in urls if url not in self._replicated])
+
+    def send_listed(self, urls: Sequence[str]) -> None:
+        if self._policy.mode == EXCHANGE:
+            self.messages.send_listed(urls)
 
     def begin(self, seeds: Sequence[str]) -> None:
-        """Gather the seeds whose hosts we must settle, and the seeds that were ours until the crawl grew, if it grew
-        before this partition could begin. A new partition gathers none: its seeds come with the hand-over. A row
-        without links is a seed."""
-        site_owners = self._site_owners
-        for url in seeds if not site_owners.elders else ():
-            if site_owners.owns(origin(url)) is None or site_owners.has_moved(origin(url)):
-                self._gather(url, LinkRow(url.encode(), 0, 0))
+        """Discover the replicated pages that are ours. Gather the seeds and replicated pages whose hosts we must settle,
+        and those that were ours until the crawl grew, if it grew before this partition could begin. A new partition
+        gathers none: its seeds come with the hand-over. A row without links is a seed."""
+        site_owners, frontier = self._site_owners, self._frontier
+        if site_owners.elders:
+            return
+        if own := self._link_resolver.seed_pages(self._policy.replicated, frontier.now):
+            frontier.discover(own, frontier.now)
+        for url in (*seeds, *self._policy.replicated):
+            if site_owners.owns(url) is None or (site_owners.has_grown and site_owners.has_moved(url)):
+                self._seeds[url] = LinkRow(url.encode(), 0, 0)
 
     def seed(self, url: str, redirects: int, is_wider: bool) -> None:
         """Tell the owner of the URL that it counts as a seed before the link to it arrives; otherwise the owner would
         reject the link. `is_wider`: the scope is wider now, so tell the other partitions too."""
-        if not self._site_owners.owns(origin(url)):
-            self._gather(url, LinkRow(url.encode(), 0, redirects))
+        if not self._site_owners.owns(url):
+            self._seeds[url] = LinkRow(url.encode(), 0, redirects)
         if is_wider:
             self.messages.widen(url, redirects)
 
-    def _gather(self, url: str, row: LinkRow) -> None:
-        if not row.links:
-            self._seeds[url] = row
-            return
-        before = self._gathered.get(url)
-        if before is not None:
-            depth = min(row.depth, before.depth)
-            row = LinkRow(row.url, before.links + row.links, depth, before.share + row.share)
-        self._gathered[url] = row
+    def open(self, pages_fetched: Callable[[], int]) -> None:
+        """Begin to count the pages between two exchanges. `pages_fetched`: returns the number of pages over all runs."""
+        self._pages_fetched, self._sent_at = pages_fetched, pages_fetched()
+
+    def idle(self, connections: int, now: float) -> bool:
+        """Note that the crawl has nothing to do. Pending links are now due; in mode cross-over, take over as many of the
+        pages that they lead to as there are `connections`. Return whether there are any."""
+        self._is_idle = True
+        taken: dict[str, LinkRow] = {}
+        while self._policy.mode == CROSS_OVER and self._pending and len(taken) < connections:
+            for row in self._pending.take(connections - len(taken)):
+                if self._link_resolver.find([row.url])[0] < 0:  # else we took it over before
+                    taken[row.url] = _row(row)
+        if taken:
+            pages = self._link_resolver.adopt(list(taken), now)
+            self._frontier.receive(_arrivals(list(zip(pages, taken.values(), strict=True))), now)
+        return bool(taken)
+
+    @property
+    def _is_due(self) -> bool:
+        """Whether pending links are sent with the next batch."""
+        is_late = self._is_idle or self._pages_fetched() - self._sent_at >= self._policy.every_pages
+        return self._policy.mode == EXCHANGE and bool(self._pending) and is_late
+
+    def _take_due(self) -> dict[int, list[LinkRow]]:
+        """Return the links and seeds to send now, by receiver."""
+        rows = [*self._seeds.values(), *map(_row, self._forwarded.take())]
+        if self._is_due:
+            rows += map(_row, self._pending.take())
+            self._sent_at = self._pages_fetched()
+        by_owner: dict[int, list[LinkRow]] = {}
+        for row in rows:
+            by_owner.setdefault(self._site_owners.where(row.url.decode()), []).append(row)
+        self._seeds = {}
+        return by_owner
 
     def take(self) -> PartitionTraffic:
         """Return the traffic for the next store batch: gathered links as message batches, the batches that came in, and
@@ -109,19 +172,20 @@ class LinkExchange:
         for owner, hosts in site_owners.take_decided().items():
             # Before the first links, because batches arrive in order
             self._make(owner, encode_handover(Contents(hosts)))
-        by_owner: dict[int, list[LinkRow]] = {}
-        for url, row in (*self._seeds.items(), *self._gathered.items()):
-            by_owner.setdefault(site_owners.where(origin(url)), []).append(row)
-        for owner, rows in by_owner.items():
+        urls: list[tuple[int, int]] = []
+        for owner, rows in self._take_due().items():
+            if owner != site_owners.own:
+                urls.append((owner, sum(row.links > 0 for row in rows)))
             for part in parts(rows, lambda row: len(row.url)):
                 self._make(owner, encode(part))
         for receiver, data in self.messages.take():
             self._make(receiver, data)
         delivered = list(self._delivered.items())
         traffic = PartitionTraffic(
-            self._message_batches, delivered, self._arrived, site_owners.fresh, handover.ended, handover.size
-        )
-        self._message_batches, self._seeds, self._gathered, self._arrived, self._delivered = [], {}, {}, [], {}
+            self._message_batches, delivered, self._arrived, site_owners.fresh, handover.ended, handover.size,
+            urls, *self._pending.take_changes(),
+        )  # fmt: skip
+        self._message_batches, self._arrived, self._delivered, self._is_idle = [], [], {}, False
         site_owners.fresh, handover.ended, handover.size = [], [], 0
         return traffic
 
@@ -164,19 +228,25 @@ class LinkExchange:
             self._delivered[sender] = number
 
     def _take_links(self, data: bytes, now: float) -> None:
-        """Take in links to our pages. Links to sites that are not ours are gathered again and forwarded: we know more
+        """Take in links to our pages. Links to sites that are not ours are forwarded: we know more
         about the owner than the sender did."""
         seeds: dict[str, LinkRow] = {}
         linked: dict[str, LinkRow] = {}
         for row in decode(data):
             url = row.url.decode(errors="replace")
-            if not self._site_owners.owns(origin(url)):
-                self._gather(url, row)
+            if not self._site_owners.owns(url):
+                self._forward(url, row)
             elif row.links:
                 linked[url] = row
             else:
                 seeds[url] = row
         self._add_to_frontier(seeds, linked, now)
+
+    def _forward(self, url: str, row: LinkRow) -> None:
+        if row.links:
+            self._forwarded.add(PendingLink(url, row.links, row.depth, row.share))
+        else:
+            self._seeds[url] = row
 
     def _add_to_frontier(self, seeds: Mapping[str, LinkRow], linked: Mapping[str, LinkRow], now: float) -> None:
         for url, row in seeds.items():
@@ -194,7 +264,8 @@ class LinkExchange:
     @property
     def has_news(self) -> bool:
         """Whether the next store batch would contain traffic to or from other partitions."""
-        return bool(self._seeds or self._gathered or self._arrived or self._message_batches or self.messages.has_news)
+        is_out = self._seeds or self._forwarded or self._message_batches or self.messages.has_news
+        return bool(is_out or self._arrived or self._pending.has_changes or self._is_due)
 
     @property
     def is_still(self) -> bool:
@@ -202,7 +273,12 @@ class LinkExchange:
         return not (self.has_news or self._under_way)
 
     def count(self, idle: bool) -> PartitionCount:
-        return PartitionCount(idle and self.is_still, sum(self.made.values()), sum(self._on_disk.values()))
+        is_done = idle and self.is_still and not self._pending
+        return PartitionCount(is_done, sum(self.made.values()), sum(self._on_disk.values()))
+
+
+def _row(pending: PendingLink) -> LinkRow:
+    return LinkRow(pending.url.encode(), pending.links, pending.depth, pending.share)
 
 
 def _arrivals(ours: list[tuple[int, LinkRow]]) -> Arrivals:

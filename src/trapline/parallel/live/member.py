@@ -11,7 +11,7 @@ import json
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from trapline.crawl.robots.site_robots import RobotsResponse
 from trapline.errors import ConfigError
 from trapline.fetch.dns import Resolver
 from trapline.frontier import Frontier
+from trapline.parallel.folder.link_policy import LinkPolicy
 from trapline.parallel.live.exchange import LinkExchange
 from trapline.parallel.live.owner_lookup import OwnerLookup
 from trapline.parallel.live.page_budget import Holding
@@ -68,9 +69,11 @@ class LiveMember:
         folder: Path,
         lead: Lead,
         notes: Sequence[str] = (),
+        policy: LinkPolicy = LinkPolicy(),  # noqa: B008  frozen
+        connections: int = 1,
     ) -> None:
         """`notes`: remarks for the user about the partition's folder."""
-        self._notes = notes
+        self._notes, self._policy, self._connections = notes, policy, connections
         self._own, self._site_owners, self._resolver, self._folder, self._lead = (
             own,
             site_owners,
@@ -90,8 +93,8 @@ class LiveMember:
     def resolver(self) -> Resolver:
         return self._resolver
 
-    def owns(self, site: str) -> bool | None:
-        return self._site_owners.owns(site)
+    def owns(self, url: str) -> bool | None:
+        return self._site_owners.owns(url)
 
     @contextmanager
     def view(self) -> Iterator[Show]:
@@ -105,7 +108,9 @@ class LiveMember:
     # ---- the crawl
 
     def connect(self, frontier: Frontier, link_resolver: LinkResolver, exchanged: Exchanged) -> "LiveMember":
-        self._exchange = LinkExchange(frontier, link_resolver, self._site_owners, exchanged)
+        with closing(Reading(self._folder)) as reading:
+            pending = reading.pending_links()
+        self._exchange = LinkExchange(frontier, link_resolver, self._site_owners, exchanged, self._policy, pending)
         return self
 
     def begin(self, seeds: Sequence[str]) -> None:
@@ -119,13 +124,13 @@ class LiveMember:
         self._exchange.send_links(page, urls, links)
 
     def send_refetched_links(self, page: int, urls: Sequence[str]) -> None:
-        self._exchange.messages.send_refetched_links(page, urls)
+        self._exchange.send_refetched_links(page, urls)
 
     def seed(self, url: str, redirects: int, is_wider: bool) -> None:
         self._exchange.seed(url, redirects, is_wider)
 
     def send_listed(self, urls: Sequence[str]) -> None:
-        self._exchange.messages.send_listed(urls)
+        self._exchange.send_listed(urls)
 
     def ask(self, url: str) -> None:
         self._exchange.messages.ask(url)
@@ -145,6 +150,11 @@ class LiveMember:
         return self._exchange.has_news
 
     def flush(self) -> None:
+        if not self._crawler.stopped_by and self._exchange.idle(self._connections, self._crawler.now()):
+            self._crawler.soon()
+        self._write()
+
+    def _write(self) -> None:
         if self._exchange.has_news:
             self._crawler.outbox.flush()
 
@@ -153,6 +163,7 @@ class LiveMember:
 
     async def open(self, crawler: Crawler, services: PartitionServices) -> None:
         self._crawler, self._exchange.messages.services = crawler, services
+        self._exchange.open(lambda: crawler.tally.fetched)
         # Count the batches before the hand-over begins: the batches that it makes are not on disk yet.
         message_batches = ConsistentBatches(self._folder, self.after, self._exchange.made)
         self._exchange.handover.open(crawler)
@@ -170,7 +181,7 @@ class LiveMember:
             self._exchange.received,
             self._exchange.handover.until_taken,
         )
-        self.flush()  # write the hand-over to disk at once
+        self._write()  # the hand-over goes to disk at once
         _, self._port = await self._delivery.listen(self._lead.listen)
         self._tasks = [asyncio.ensure_future(work) for work in (self._obey(), self._owner_lookup.run())]
         for task in self._tasks:

@@ -9,23 +9,25 @@ the answer, tells it to the owner, and forwards all messages to the owner. The h
 final, also if the crawl grows: the owner is a function of that address and of the number of partitions, and there is
 never a second owner.
 
-If addresses have no delay, the owner is a function of the site's name alone. All sites of one host have one owner: the
-robots.txt of one often redirects to that of another, from http to https.
+With the other partition functions (`--partition`), every partition can compute the owner from the host name or, with
+`url-hash`, from the URL. All sites of one host have one owner: the robots.txt of one often redirects to that of another,
+from http to https. Only `url-hash` divides the pages of a host among partitions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from trapline.fetch.dns import Resolver
 from trapline.fetch.urls import host_port
 from trapline.parallel.partition import Partitioning
 
-_BY_ADDRESS, _BY_NAME = "address", "rendezvous"
+_BY_ADDRESS, _BY_NAME, _BY_URL = "address", "rendezvous", "url-hash"
 
 
 class SiteOwners:
-    """The owners of sites, as one partition knows them. `settle` adds a host that this partition decided, `learn` a
-    host that another one decided. The caller must store new hosts (`fresh`), and send our decisions to the owners
-    (`take_decided`)."""
+    """The owners of sites and pages, as one partition knows them. A `url` is a canonical URL or, except with `url-hash`, a
+    site. `settle` adds a host that this partition decided, `learn` a host that another one decided. The caller must store
+    new hosts (`fresh`), and send our decisions to the owners (`take_decided`)."""
 
     def __init__(
         self,
@@ -40,7 +42,8 @@ class SiteOwners:
         had so far; the last one is the present number. `size`: the number of partitions for which we last handed over
         sites that are not ours any more; 0: the number when this partition was added."""
         self.own, self.partitions = own, partitioning.partitions
-        self._by_address = partitioning.kind == _BY_ADDRESS
+        self._partitioning = partitioning
+        self._by_address, self._by_url = partitioning.kind == _BY_ADDRESS, partitioning.kind == _BY_URL
         self._table = Resolver(hosts)  # used only for addresses that are known without DNS
         self._addresses = dict(assigned)  # of settled hosts; "": the host has none
         self._owners: dict[str, int] = {}
@@ -53,14 +56,18 @@ class SiteOwners:
         self.has_grown = len(sizes) > 1
         self.is_whole = True  # we have received all that became ours when the crawl grew (handover.py)
 
-    def owns(self, site: str) -> bool | None:
-        """Return whether the site is ours; None: we are the registrar of its host, which is not settled yet."""
-        host = host_of(site)
+    def owns(self, url: str) -> bool | None:
+        """Return whether the page is ours; None: we are the registrar of its host, which is not settled yet."""
+        if self._by_url:
+            return self.where(url) == self.own
+        host = host_of(url)
         return self.is_whole and self._where(host) == self.own and (host in self._owners or None)
 
-    def where(self, site: str) -> int:
-        """Return the partition to which everything about the site is sent: its owner, or the registrar of its host."""
-        return self._where(host_of(site))
+    def where(self, url: str) -> int:
+        """Return the partition to which everything about the page is sent: its owner, or the registrar of its host."""
+        if self._by_url:
+            return self._partitioning.owner_of(url.encode(), b"", b"")
+        return self._where(host_of(url))
 
     def _where(self, host: str) -> int:
         found = self._owners.get(host)
@@ -115,7 +122,9 @@ class SiteOwners:
     def _responsible(self, host: str, partitions: int) -> int:
         """Return the partition that is responsible for a host in a crawl of `partitions`: its owner, or its registrar
         if the address is not known or the host has none."""
-        return _rendezvous(self._key(host) or host, partitions)
+        if self._by_address:
+            return _rendezvous(self._key(host) or host, partitions)
+        return replace(self._partitioning, partitions=partitions).owner_of(b"", host.encode(), b"")
 
     def _key(self, host: str) -> str | None:
         """Return the text from which the owner of the host follows: its address; "": its name decides; None: it is not
@@ -128,8 +137,14 @@ class SiteOwners:
         return found
 
 
-def host_of(site: str) -> str:
-    return host_port(site)[1]
+def host_of(url: str) -> str:
+    """Return the host of a canonical URL or of a site.
+
+    >>> host_of("http://a.org:80/b/c"), host_of("https://a.org")
+    ('a.org', 'a.org')
+    """
+    end = url.find("/", 8)
+    return host_port(url if end < 0 else url[:end])[1]
 
 
 def _rendezvous(name: str, partitions: int) -> int:

@@ -213,6 +213,7 @@ def _tasks(manifest: Manifest, token: str, coordinator: Address, patience_s: flo
             limited=manifest.options.max_pages < inf,
             patience_s=patience_s,
             began=manifest.began,
+            policy=asdict(manifest.policy),
         )
         for number, part in enumerate(manifest.parts)
     ]

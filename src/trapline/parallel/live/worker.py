@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from trapline.crawl.files.resume import strategy_of
 from trapline.crawl.store.client import StoreDiedError
 from trapline.errors import ConfigError
 from trapline.fetch.dns import Resolver
+from trapline.parallel.folder.link_policy import LinkPolicy
 from trapline.parallel.folder.manifest import check_mark
 from trapline.parallel.live.member import Lead, LiveMember
 from trapline.parallel.live.site_owner import SiteOwners
@@ -61,6 +62,7 @@ class WorkerTask:
     host: str = ""  # where they reach it; "": the address from which it reaches the coordinator
     patience_s: float = inf  # how long the worker continues without its coordinator
     began: float | None = None  # when the crawl began; None: not recorded
+    policy: dict[str, Any] = field(default_factory=lambda: asdict(LinkPolicy()))
 
     def to_line(self) -> bytes:
         return json.dumps(asdict(self)).encode() + b"\n"
@@ -86,7 +88,8 @@ def work(task: WorkerTask) -> None:
     site_owners = _site_owners(folder, task, options)
     lead = Lead((task.coordinator[0], task.coordinator[1]), task.listen, task.host, task.patience_s, task.limited)
     resolver = Resolver(options.hosts, options.nameservers)
-    member = LiveMember(own, site_owners, resolver, folder, lead, crawl.state.notes)
+    policy = LinkPolicy.from_json(task.policy)
+    member = LiveMember(own, site_owners, resolver, folder, lead, crawl.state.notes, policy, options.connections)
     run_crawl(crawl, member.view(), member)
     if member.is_lost:
         host, port = task.coordinator

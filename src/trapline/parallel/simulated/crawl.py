@@ -20,6 +20,9 @@ from trapline.errors import ConfigError, nearest
 from trapline.frontier import Rules
 from trapline.frontier.layout import DRAINED, NEED_ROOM, Array
 from trapline.graph import Graph
+from trapline.parallel import CROSS_OVER as CROSS_OVER
+from trapline.parallel import EXCHANGE as EXCHANGE
+from trapline.parallel import FIREWALL as FIREWALL
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.simulated.loop import (
     FAULT,
@@ -44,7 +47,7 @@ from trapline.simulate.log import FetchLog
 from trapline.simulate.servers import Network, Servers
 from trapline.strategies import Strategy
 
-FIREWALL, CROSS_OVER, EXCHANGE, INDEPENDENT, DYNAMIC = "firewall", "cross-over", "exchange", "independent", "dynamic"
+INDEPENDENT, DYNAMIC = "independent", "dynamic"  # modes that only simulated crawls have
 MODES = (FIREWALL, CROSS_OVER, EXCHANGE, INDEPENDENT, DYNAMIC)
 GRAINS = ("site", "page")
 Ids = NDArray[np.int32]
