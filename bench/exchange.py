@@ -1,6 +1,6 @@
 """Measures the cost of sending URLs to other partitions: bytes and processor time, relative to the bytes of the fetched pages.
 
-    python bench/exchange.py [GRAPH] [--processes 8] [--batch-pages 100]
+    python bench/exchange.py [GRAPH] [--processes 8] [--exchange-every 100]
 
 GRAPH must have URLs. Page sizes that it lacks are drawn. The default is a generated web, whose URLs are shorter than real ones.
 """
@@ -22,9 +22,9 @@ from trapline.simulate.servers import constant_servers
 from trapline.strategies import strategies
 
 
-def crawled(web: Graph, processes: int, batch_pages: int, filter_size: int, strategy: str) -> ParallelCrawl:
+def crawled(web: Graph, processes: int, exchange_every: int, filter_size: int, strategy: str) -> ParallelCrawl:
     plan = ParallelPlan(
-        EXCHANGE, Partitioning("site-hash", processes), ExchangeRules(batch_pages, filter_size), keep_batches=True
+        EXCHANGE, Partitioning("site-hash", processes), ExchangeRules(exchange_every, filter_size), keep_batches=True
     )
     rules = Rules(delay_s=0.0, ip_delay_s=0.0, per_connection=10)
     servers = constant_servers(0.1)
@@ -42,20 +42,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("graph", nargs="?", type=Path, help="a graph with URLs; the default is a generated web")
     parser.add_argument("--processes", type=int, default=8, help="partitions [8]")
-    parser.add_argument("--batch-pages", type=int, default=100, help="pages between two messages [100]")
+    parser.add_argument("--exchange-every", type=int, default=100, help="pages between two messages [100]")
     args = parser.parse_args()
     web = load_graph(args.graph) if args.graph else generate(100_000, 1000)
     assert web.urls is not None
     urls = stored(web.urls)
     sizes = page_sizes(0, web.site) if web.sizes is None else web.sizes
-    print(f"{web.pages:,} pages, {web.sites:,} sites, {args.processes} partitions, sent every {args.batch_pages} pages")
+    print(f"{web.pages:,} pages, {web.sites:,} sites, {args.processes} partitions, sent every {args.exchange_every} pages")
     for strategy, filter_size in (
         ("backlink-count", 0),
         ("opic", 0),
         ("larger-sites-first", 0),
         ("larger-sites-first", 1 << 16),
     ):
-        crawl = crawled(web, args.processes, args.batch_pages, filter_size, strategy)
+        crawl = crawled(web, args.processes, args.exchange_every, filter_size, strategy)
         batches = rows_of(crawl, urls)
         sent = sum(map(len, batches))
         if not sent:
