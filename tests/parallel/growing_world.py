@@ -30,6 +30,7 @@ from trapline.fetch.http.headers import Validators
 from trapline.fetch.urls import origin
 from trapline.frontier import FETCHED, REFUSED, Outcome, Rules, Visit
 from trapline.frontier.journal import Journal
+from trapline.parallel.folder.link_policy import LinkPolicy
 from trapline.parallel.folder.manifest import Manifest, create
 from trapline.parallel.live.exchange import LinkExchange
 from trapline.parallel.live.site_owner import SiteOwners, host_of
@@ -129,7 +130,11 @@ class Node:
             self.frontier, state.sites, state.seen, self._url_store, options.scope_of_crawl(), self.outbox, {},
             self._locate, Counter(), self.site_owners.owns,
         )  # fmt: skip
-        self.exchange = LinkExchange(self.frontier, self.link_resolver, self.site_owners, reading.partitions())
+        self.exchange = LinkExchange(
+            self.frontier, self.link_resolver, self.site_owners, reading.partitions(), manifest.policy, reading.pending_links()
+        )  # fmt: skip
+        self.fetched = 0  # pages, in this run
+        self.exchange.open(lambda: self.fetched)
 
     def _refresh_log(self) -> bytes:
         return self._state.refresher.take() if self._state.refresher else b""
@@ -199,6 +204,7 @@ class Node:
     def _fetched(self, visit: Visit, page: int, url: str, again: bool) -> None:
         assert self.site_owners.owns(origin(url))
         result = REFUSED if url == REFUSING else FETCHED
+        self.fetched += 1
         found = self.link_resolver.pages_of(url, "", Links.of(links_of(url)), self.now())
         kept = found.pages[: len(found.pages) - len(found.foreign)].tobytes() if result == FETCHED else b""
         self.frontier.report(visit, page, result, self.now(), found.pages if result == FETCHED else ())
@@ -329,7 +335,13 @@ class Crawl:
     """All partitions of one crawl."""
 
     def __init__(
-        self, folder: Path, partitions: int, table: set[str], fickle: bool = False, refresh: str | None = None
+        self,
+        folder: Path,
+        partitions: int,
+        table: set[str],
+        fickle: bool = False,
+        refresh: str | None = None,
+        policy: LinkPolicy = LinkPolicy(),  # noqa: B008  frozen
     ) -> None:
         """`table`: names whose addresses all partitions know. `refresh`: the policy by which pages are refetched."""
         hosts = {name: [ADDRESS[name]] for name in sorted(table)}
@@ -337,7 +349,7 @@ class Crawl:
         again = RefreshOptions(policy=refresh) if refresh else None
         options = CrawlOptions(SEEDS, "breadth-first", scope="any", hosts=hosts, rules=rules, refresh=again)
         self.world = World(fickle)
-        self.manifest = replace(create(folder, options, Partitioning("address", partitions)), began=900.0)
+        self.manifest = replace(create(folder, options, Partitioning("address", partitions), policy), began=900.0)
         self.manifest.write()
         self.nodes = list(self._opened())
 
@@ -373,6 +385,8 @@ class Crawl:
             busy |= any(
                 [node.fetch(), node.settle(True), *(node.receive(one) for one in self.nodes if one is not node)]
             )
+            if not node.frontier.has_new:
+                node.exchange.idle(1, node.now())
             node.outbox.flush()
             node.commit()
         return busy or any(node.frontier.has_new or not node.is_quiet for node in self.nodes)

@@ -31,6 +31,7 @@ from trapline.crawl.inspect.summary import processor_of
 from trapline.crawl.store.database import PROCESSOR
 from trapline.errors import ConfigError
 from trapline.fetch.html.page import Links
+from trapline.parallel.folder.link_policy import LinkPolicy
 from trapline.parallel.folder.merged import merge
 from trapline.parallel.live.site_owner import host_of
 from trapline.processor import ProcessorTime
@@ -82,7 +83,14 @@ def act(crawl: Crawl, action: str, one: int, other: int) -> None:
 
 
 @settings(deadline=None, max_examples=examples(25))
-@given(st.integers(1, 3), st.sets(st.sampled_from(NAMES)), st.booleans(), STEPS, st.integers(0, 2))
+@given(
+    st.integers(1, 3),
+    st.sets(st.sampled_from(NAMES)),
+    st.booleans(),
+    STEPS,
+    st.integers(0, 2),
+    st.sampled_from([0, 3, 1000]),
+)
 def test_no_page_is_lost_and_none_is_fetched_twice(
     tmp_path_factory: pytest.TempPathFactory,
     partitions: int,
@@ -90,8 +98,10 @@ def test_no_page_is_lost_and_none_is_fetched_twice(
     fickle: bool,
     steps: list[tuple[str, int, int]],
     more: int,
+    every_pages: int,
 ) -> None:
-    crawl = Crawl(tmp_path_factory.mktemp("grown") / "c", partitions, table, fickle)
+    policy = LinkPolicy(every_pages=every_pages)
+    crawl = Crawl(tmp_path_factory.mktemp("grown") / "c", partitions, table, fickle, policy=policy)
     for step in steps:
         act(crawl, *step)
         assert_one_owner(crawl)

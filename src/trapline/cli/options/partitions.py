@@ -239,12 +239,14 @@ class LivePartitionOptions:
         """Return what the partitions do with links to each other's pages. Raises `ConfigError` if the crawl cannot work
         in this way."""
         from trapline.parallel.folder.link_policy import LinkPolicy, check, replicated_urls
+        from trapline.parallel.folder.merged import brought_up
 
         policy = LinkPolicy(self.mode, self.exchange_every or 0)
         check(policy, partitioning, options)
         if self.replicate is None or self.in_links is None:
             return policy
-        urls = replicated_urls(self.in_links, self.replicate, options.scope_of_crawl(), options.seeds)
+        older = brought_up(self.in_links)
+        urls = replicated_urls(older, self.replicate, options.scope_of_crawl(), options.seeds)
         return replace(policy, replicated=urls)
 
 
