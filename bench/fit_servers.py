@@ -1,8 +1,8 @@
-"""Fits `trapline.simulate.modelled.ServerModel` to real records: python bench/fit_servers.py [--plot]
+"""Fits `trapline.simulate.modelled.ServerModel` to real records: TRAPLINE_DATA=DIR python bench/fit_servers.py [--plot]
 
-Reads ../shared/data, prints every parameter with the records that it comes from and the quality of the fit, and compares the
-parameters with the defaults in the code. --plot also draws docs/server-models.png. docs/server-models.md explains which
-records are not used, and why.
+Reads the records in DIR, which docs/server-models.md lists, prints every parameter with the records that it comes from and
+the quality of the fit, and compares the parameters with the defaults in the code. --plot also draws docs/server-models.png.
+docs/server-models.md explains which records are not used, and why.
 """
 
 import csv
@@ -10,6 +10,7 @@ import gzip
 import json
 import lzma
 import math
+import os
 import re
 import sys
 import time
@@ -31,7 +32,7 @@ from trapline.servers.sampled import PageSeconds, modelled_servers, page_seconds
 
 Floats = NDArray[np.float64]
 ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared" / "data"
+DATA = Path(os.environ.get("TRAPLINE_DATA", ""))
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 PUBLISHED = ((1.5, 0.90), (3.0, 0.95))  # thesis fig. 4.2: seconds, share of pages under them
 
@@ -575,8 +576,8 @@ def _curves(measured: list[PageSeconds], thesis: list[PageSeconds]) -> Iterator[
 
 
 def main(arguments: list[str]) -> None:
-    if not DATA.is_dir():
-        print(f"{DATA}: the records are missing, nothing was fitted; put them there")
+    if not (DATA / "heritrix-crawl-logs").is_dir():
+        print("nothing was fitted: set TRAPLINE_DATA to the folder of the records (docs/server-models.md)")
         return
     records = read(DATA)
     model = fit(records)

@@ -1,8 +1,8 @@
-"""Measures the speed of loading graphs, as the table in docs/graphs.md: python bench/load.py [PAGES SITES]
+"""Measures the speed of loading graphs, as the table in docs/graphs.md: python bench/load.py [PAGES SITES [GRAPH ...]]
 
 Writes a generated web in several formats into a temporary folder and loads it from there. Prints seconds of processor time,
 the best of three, and their ratio to a bare pass over the same bytes that counts line feeds (after unpacking, if the file is
-gzipped). Seconds differ between machines, the ratio hardly. cnr-2000 is added if it is beside the repository.
+gzipped). Seconds differ between machines, the ratio hardly. GRAPH is another file to load, such as x.graph.
 """
 
 import gzip
@@ -19,7 +19,6 @@ from trapline.compiled.jit import ready
 from trapline.graph import Graph, generate, load_graph, save, save_edges, save_snap
 from trapline.graph.strings import stored
 
-_CNR = Path(__file__).resolve().parents[2] / "shared" / "data" / "cnr-2000"
 _GZIP_LEVEL = 6  # the default of the program gzip
 
 
@@ -44,7 +43,6 @@ def cases(web: Graph, folder: Path) -> Iterator[Case]:
     yield Case("edges between URLs", pairs, [pairs])
     save(web, folder / "saved")
     yield Case("saved", folder / "saved", [])
-    yield from recorded()
 
 
 def write_url_pairs(web: Graph, file: Path) -> None:
@@ -55,15 +53,6 @@ def write_url_pairs(web: Graph, file: Path) -> None:
     sources = np.repeat(np.arange(web.pages), np.diff(web.offsets))[:links]
     ends = zip(sources.tolist(), web.targets[:links].tolist(), strict=True)
     file.write_text("".join(f"{urls[source]}\t{urls[target]}\n" for source, target in ends))
-
-
-def recorded() -> Iterator[Case]:
-    if not _CNR.is_dir():
-        print(f"{_CNR}: missing, so cnr-2000 is not measured", file=sys.stderr)
-        return
-    yield Case("BVGraph, cnr-2000", next(_CNR.glob("*.graph")), [])
-    for text in _CNR.glob("*.graph-txt*"):
-        yield Case("the same as gzipped text", text, [text])
 
 
 def best_s(action: Callable[[], object]) -> float:
@@ -94,14 +83,16 @@ def row(case: Case) -> str:
     return f"| {case.name} | {size} | {took_s:.2f} | {graph.links / took_s / 1e6:.1f} | {ratio} |"
 
 
-def main(pages: int, sites: int) -> None:
+def main(pages: int, sites: int, others: list[str]) -> None:
     ready()
     web = generate(pages, sites, seed=1)
     print("| form | pages | links | s | M links/s | times a bare pass |\n|---|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as scratch:
-        for case in cases(web, Path(scratch)):
+        named = [Case(Path(name).name, Path(name), []) for name in others]
+        for case in (*cases(web, Path(scratch)), *named):
             print(row(case), flush=True)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3])) if len(sys.argv) > 2 else main(1_000_000, 15_000)
+    pages, sites = map(int, sys.argv[1:3] or (1_000_000, 15_000))
+    main(pages, sites, sys.argv[3:])

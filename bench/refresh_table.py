@@ -19,25 +19,23 @@ from typing import Any
 
 from other_traces import DAY_S, other_traces
 
+from trapline.cli.refresh.replay_options import read_trace
 from trapline.cli.terminal.progress import Progress
 from trapline.lab.judgement import HOLDS, UNDECIDED, all_hold, larger, not_below
-from trapline.lab.xu_figures import MEASURES, Samples, TraceStudy
+from trapline.lab.trace_study import MEASURES, Samples, TraceStudy
 from trapline.output import write_json
 from trapline.refresh import (
     ReplayConditions,
     Trace,
     all_policies,
-    drawn_trace,
     estimate,
-    in_steps,
-    load_trace,
     policy_named,
 )
 from trapline.refresh.core.layout import LEVELS
 
 OURS, RIVAL = "residual-life", "xu"
 USES_SIGNALS = ("lambda-crawl", "ncis", RIVAL, OURS)  # policies that use signals; the others are shown at normal only
-RECORDED = ("wikipedia-edits", "ota-page-changes", "git-page-changes", "news-frontpages")
+TRACES = ("peps", "bursty:600:12000", "poisson:600:12000")
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 SCHEDULES = (1.0, 0.75, 0.5, 0.25, 0.1, 0.05)
 PRECISIONS, RECALLS = (1.0, 0.9, 0.5, 0.2, 0.05), (1.0, 0.7, 0.3)
@@ -170,7 +168,7 @@ def pings(table: Table, traces: list[Trace]) -> None:
 
 def main() -> None:
     args = options()
-    traces = [in_steps(trace, args.step) if args.step else trace for trace in map(args.load, args.traces)]
+    traces = [read_trace(name, False, args.step) for name in args.traces]
     study = {"levels": levels, "shares": shares, "precision": precision, "pings": pings, "other": levels}[args.study]
     with Progress("replaying", plain_every_s=20.0) as progress:
         table = Table(args, progress)
@@ -183,10 +181,6 @@ def options() -> argparse.Namespace:
     def numbers(text: str) -> list[float]:
         return [float(number) for number in text.split(",")]
 
-    def load(name: str) -> Trace:
-        kind, *sizes = name.split(":")
-        return drawn_trace(kind, *map(int, sizes[:2]), 31.0, seed=0) if sizes else load_trace(args.shared / name)
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--study",
@@ -197,10 +191,9 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--traces",
         type=lambda text: text.split(","),
-        default=list(RECORDED),
-        help="folders below --shared, separated by commas, or drawn traces such as poisson:PAGES:UPDATES",
+        default=list(TRACES),
+        help=f"files or folders, separated by commas, samples, or random traces such as poisson:PAGES:UPDATES [{','.join(TRACES)}]",
     )
-    parser.add_argument("--shared", type=Path, default=Path("../shared/data"), help="folder of the recorded traces")
     parser.add_argument(
         "--levels",
         type=lambda text: text.split(","),
@@ -233,7 +226,6 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--json", type=Path, help="write all results to this file")
     args = parser.parse_args()
-    args.load = load
     return args
 
 

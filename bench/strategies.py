@@ -1,13 +1,12 @@
 """Compares all strategies on several graphs, as tables in Markdown: python bench/strategies.py [GRAPH ...] > tables.md
 
-GRAPH is any graph that `trapline graph info` reads. The default is the recorded graphs beside the repository, as far as they
-are there, and a generated web. The first tables compare orders: one connection, w = 15 s, a page takes a second. The last
-table shows, on servers as measured and with 4 connections, whether it matters that the site ranks of cao do not count the
-delay after a visit.
+GRAPH is any graph that `trapline graph info` reads; without one, the sample python-docs and a generated web are used. The
+first tables compare orders: one connection, w = 15 s, a page takes a second. The last table shows, on servers as measured
+and with 4 connections, whether it matters that the site ranks of cao do not count the delay after a visit.
 
-Only one recorded graph has an older crawl of its web, with 5 % of its URLs (ku-crawl-2016 and ku-crawl-2021b). So historical
-PageRank uses an artificial old crawl: 55 % of the pages, drawn by a hash, and the links among them (castillo-thesis 4.3.2:
-45 % of the pages were new).
+Only one recorded graph has an older crawl of its web, with 5 % of its URLs (ku-crawl-2016 and ku-crawl-2021b). So
+historical PageRank uses an artificial old crawl: 55 % of the pages, drawn by a hash, and the links among them (castillo-
+thesis 4.3.2: 45 % of the pages were new).
 """
 
 import math
@@ -27,6 +26,7 @@ from trapline.graph import Graph, LoadOptions, generate, load_graph, pagerank
 from trapline.graph.exact import drawn
 from trapline.graph.graph import csr_from_edges
 from trapline.lab.castillo import HISTORICAL, PUBLISHED
+from trapline.samples import GRAPHS
 from trapline.servers.sampled import modelled_servers
 from trapline.simulate import Crawl, constant_servers, politeness_violations, simulate
 from trapline.simulate.metrics import average_cumulative_pagerank, best_first, kendall_tau
@@ -36,8 +36,6 @@ from trapline.strategies.base.inputs import CrawlHistory, default_rules, inputs_
 
 Floats = NDArray[np.float64]
 
-_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-_NAMES = ("uci-ics-crawl", "ku-crawl-2016", "ku-crawl-2021b", "cs-stanford", "hollins", "gr0.California", "cnr-2000")
 _PAGES_PER_SITE = 1_000  # for graphs without URLs
 _OLD = 0.55  # share of pages in the artificial old crawl
 _THESIS = PUBLISHED | HISTORICAL
@@ -51,7 +49,7 @@ _REFERENCE = {
     "random": 0.584,
     "omniscient": 0.694,
 }
-"""An independent, slow reference on ku-crawl-2021b: spec/scheduling.md, end of section 5."""
+"""An independent, slow reference on the recorded crawl ku-crawl-2021b."""
 _SEEDS = 20
 
 
@@ -68,7 +66,7 @@ class Ground(NamedTuple):
 
 
 def grounds(paths: list[str]) -> Iterator[Ground]:
-    for path in [Path(path) for path in paths] or [_DATA / name for name in _NAMES]:
+    for path in map(Path, paths or GRAPHS):
         try:
             yield _ground(path.name, _loaded(path))
         except ConfigError as error:

@@ -1,9 +1,9 @@
 """Compares recorded webs with generated ones, as a table in Markdown: python bench/webs.py [GRAPH ...] > table.md
 
-GRAPH is any graph that `trapline graph info` reads. The default is the recorded graphs beside the repository, as far as they
-can be read. For each graph with sites, a web of as many pages, sites and links is generated, with the same limit of pages per
-site; its other parameters are the defaults. A second table shows what the differences between sites add, as means over SEEDS
-webs; a third one the pair of snapshots that historical PageRank needs.
+GRAPH is any graph that `trapline graph info` reads; without one, the sample python-docs is used. For each graph with sites,
+a web of as many pages, sites and links is generated, with the same limit of pages per site; its other parameters are the
+defaults. A second table shows what the differences between sites add, as means over SEEDS webs; a third one the pair of
+snapshots that historical PageRank needs.
 """
 
 import sys
@@ -25,11 +25,8 @@ from trapline.graph import (
     measure_ranks,
     pagerank,
 )
+from trapline.samples import GRAPHS
 
-_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-_NAMES = ("uci-ics-crawl", "ku-crawl-2016", "ku-crawl-2021b", "cs-stanford", "cnr-2000")
-_ALSO = ("hollins", "gr0.California")
-"""Only in the table of sites: no parameter of the model was taken from them."""
 _MONTHS_DAYS = 122
 _SEEDS = 8
 _ALIKE = {"site_contrast": 0.0, "home_links": 0.6}
@@ -39,7 +36,7 @@ _ALIKE = {"site_contrast": 0.0, "home_links": 0.6}
 def recorded(paths: list[str]) -> list[tuple[str, Graph]]:
     """Return the graphs that can be read; print the others on stderr."""
     found = []
-    for path in [Path(path) for path in paths] or [_DATA / name for name in _NAMES]:
+    for path in map(Path, paths or GRAPHS):
         try:
             found.append((path.name, load_graph(path)))
         except ConfigError as error:
@@ -150,8 +147,7 @@ def main(paths: list[str]) -> None:
     columns.append(("generated, 1 M", rows(build(WebModel(1_000_000, 15_000, seed=1)))))
     print(table(columns))
     print(f"\nMeans over {_SEEDS} generated webs:\n")
-    also = [] if paths else recorded([str(_DATA / name) for name in _ALSO])
-    print(site_table([(name, graph) for name, graph in graphs + also if graph.sites > 1]))
+    print(site_table([(name, graph) for name, graph in graphs if graph.sites > 1]))
     print(f"\nAfter {_MONTHS_DAYS} days, 100,000 pages on 2,000 sites:\n")
     print(snapshots(100_000, 2_000))
 

@@ -6,11 +6,14 @@ new examples.
 """
 
 import os
+from pathlib import Path
 
 import pytest
 
 PROOF = os.environ.get("TRAPLINE_PROOF") == "1"
 _QUICK_SHARE = 5
+DATA = Path(os.environ["TRAPLINE_DATA"]) if os.environ.get("TRAPLINE_DATA") else None
+"""The folder of recorded data, which is not part of the repository; CONTRIBUTING.md says what it holds."""
 
 slow = pytest.mark.slow
 """A test that takes seconds and has a quicker relative in `make test`: real clusters, kills, groups of processes."""

@@ -92,9 +92,9 @@ def test_the_default_output_is_a_table(web: str, capsys: Captured) -> None:
     assert all(len(line) < 80 for line in said.splitlines())
 
 
-def test_the_real_graph_agrees_with_the_reference(shared_data: Path, capsys: Captured) -> None:
+def test_the_real_graph_agrees_with_the_reference(recorded_data: Path, capsys: Captured) -> None:
     for strategy, reference in (("breadth-first", 0.635), ("larger-sites-first", 0.623), ("opic", 0.650)):
-        found = result(capsys, str(shared_data / "ku-crawl-2021b"), "--strategy", strategy, *ORDER_ONLY)
+        found = result(capsys, str(recorded_data / "ku-crawl-2021b"), "--strategy", strategy, *ORDER_ONLY)
         assert found["average_cumulative_pagerank"] == pytest.approx(reference, abs=0.01)
 
 

@@ -71,10 +71,10 @@ def test_an_unknown_kind_is_reported_with_the_nearest_name() -> None:
         Scope("domains")
 
 
-def test_registrable_domains_of_the_public_suffix_list(shared_data: Path) -> None:
+def test_registrable_domains_of_the_public_suffix_list(recorded_data: Path) -> None:
     """The cases of the list, in the form of URL hosts: lower case, and names without a registrable part stay as they are."""
     compared = 0
-    for row in (shared_data / "public-suffix" / "tests.txt").read_text(encoding="utf-8").splitlines():
+    for row in (recorded_data / "public-suffix" / "tests.txt").read_text(encoding="utf-8").splitlines():
         name, _, expected = row.partition(" ")
         url = canonical(f"http://{name}/") if name and not row.startswith("//") else None
         if url is None or name.startswith("."):

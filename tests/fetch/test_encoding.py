@@ -14,9 +14,9 @@ from trapline.fetch.html.encoding import decode, encoding_of, in_encoding, named
 NAMES = sorted(set(webencodings.LABELS.values()) - {"replacement"})
 
 
-def html5lib_cases(shared_data: Path) -> list[tuple[bytes, str]]:
+def html5lib_cases(recorded_data: Path) -> list[tuple[bytes, str]]:
     found = []
-    with tarfile.open(shared_data / "html5lib-tests" / "html5lib-tests.tar.xz") as archive:
+    with tarfile.open(recorded_data / "html5lib-tests" / "html5lib-tests.tar.xz") as archive:
         for member in archive:
             file = (
                 archive.extractfile(member)
@@ -36,14 +36,14 @@ def as_html5lib_finds(body: bytes, label: str) -> bool:
     return encoding_of(body + b"\xff", None) == named(label)
 
 
-def test_encodings_of_the_html5lib_cases(shared_data: Path) -> None:
-    found = html5lib_cases(shared_data)
+def test_encodings_of_the_html5lib_cases(recorded_data: Path) -> None:
+    found = html5lib_cases(recorded_data)
     assert len(found) == 82
     assert [body[:200] for body, label in found if not as_html5lib_finds(body, label)] == []
 
 
-def test_queries_as_browsers_encode_them(shared_data: Path) -> None:
-    found = json.loads((shared_data / "wpt" / "percent-encoding.json").read_text(encoding="utf-8"))
+def test_queries_as_browsers_encode_them(recorded_data: Path) -> None:
+    found = json.loads((recorded_data / "wpt" / "percent-encoding.json").read_text(encoding="utf-8"))
     for case in found:
         if isinstance(case, dict):
             for label, expected in case["output"].items():

@@ -83,9 +83,9 @@ def test_links_of_examples(html: str, links: list[str]) -> None:
     assert (list(read_page(html.encode(), None).links), read_page(html.encode(), None).base) == (links, None)
 
 
-def test_the_same_links_as_in_the_trees_of_html5lib(shared_data: Path) -> None:
+def test_the_same_links_as_in_the_trees_of_html5lib(recorded_data: Path) -> None:
     compared = 0
-    for file in archived(shared_data, "wpt-tree-construction.tar.xz", r"\.dat$"):
+    for file in archived(recorded_data, "wpt-tree-construction.tar.xz", r"\.dat$"):
         for case in file.split(b"#data\n")[1:]:
             html = case.partition(b"\n#errors")[0].partition(b"\n#document")[0] + b"<a href=END>"
             if b"#script-on" in case or b"#document-fragment" in case or re.search(rb"(?i)<frameset", html):

@@ -21,8 +21,8 @@ garbage = st.one_of(
 MIME_FILES = ("mime-types.json", "generated-mime-types.json")
 
 
-def mime_cases(shared_data: Path, name: str) -> list[dict[str, Any]]:
-    found = json.loads((shared_data / "wpt" / name).read_text(encoding="utf-8"))
+def mime_cases(recorded_data: Path, name: str) -> list[dict[str, Any]]:
+    found = json.loads((recorded_data / "wpt" / name).read_text(encoding="utf-8"))
     # A value with a character beyond one byte cannot be received.
     return [case for case in found if not isinstance(case, str) and all(ord(char) < 256 for char in case["input"])]
 
@@ -37,8 +37,8 @@ def read_as_the_standard(case: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("name", MIME_FILES)
-def test_mime_types_are_read_as_the_standard_says(shared_data: Path, name: str) -> None:
-    assert [case for case in mime_cases(shared_data, name) if not read_as_the_standard(case)] == []
+def test_mime_types_are_read_as_the_standard_says(recorded_data: Path, name: str) -> None:
+    assert [case for case in mime_cases(recorded_data, name) if not read_as_the_standard(case)] == []
 
 
 @pytest.mark.parametrize(

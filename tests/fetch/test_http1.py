@@ -543,10 +543,10 @@ def as_node_reads(case: Case) -> bool:
     return (reader.failure, found) == ("", reported(case.log))
 
 
-def test_the_cases_of_nodes_parser(shared_data: Path) -> None:
-    archive = shared_data / "llhttp-tests" / "llhttp-md.tar.xz"
+def test_the_cases_of_nodes_parser(recorded_data: Path) -> None:
+    archive = recorded_data / "llhttp-tests" / "llhttp-md.tar.xz"
     if not archive.exists():
-        pytest.skip("the cases of llhttp (../shared/data/llhttp-tests beside the repository) are not here")
+        pytest.skip("the cases of llhttp (llhttp-tests in TRAPLINE_DATA) are missing")
     cases = nodes_cases(archive)
     assert len(cases) >= 70
     for case in cases:

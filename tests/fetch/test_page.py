@@ -98,8 +98,8 @@ PIECES = [
 htmls = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
 
 
-def archived(shared_data: Path, name: str, ending: str) -> Iterator[bytes]:
-    with tarfile.open(shared_data / "html5lib-tests" / name) as archive:
+def archived(recorded_data: Path, name: str, ending: str) -> Iterator[bytes]:
+    with tarfile.open(recorded_data / "html5lib-tests" / name) as archive:
         for member in archive:
             file = archive.extractfile(member) if re.search(ending, member.name) else None
             if file is not None:
@@ -110,11 +110,11 @@ def renamed_to_a(case: dict[str, Any], name: str) -> str:
     return re.sub(rf"<(/?){name}(?=[\s/>]|$)", r"<\1a", case["input"], flags=re.IGNORECASE)
 
 
-def test_start_tags_of_the_html5lib_cases(shared_data: Path) -> None:
+def test_start_tags_of_the_html5lib_cases(recorded_data: Path) -> None:
     """In each case the tags of one name are renamed to `a`, so that the tokenizer looks at them; then their attributes
     are compared."""
     compared = 0
-    for file in archived(shared_data, "html5lib-tests.tar.xz", r"tokenizer/.*\.test$"):
+    for file in archived(recorded_data, "html5lib-tests.tar.xz", r"tokenizer/.*\.test$"):
         for case in json.loads(file).get("tests", []):
             if case.get("initialStates", ["Data state"])[0] != "Data state" or case.get("doubleEscaped"):
                 continue
@@ -145,10 +145,10 @@ def links_of_tags(html: bytes) -> set[tuple[str, str]]:
     return {(name, text(of.get("href", ""))) for name, of in found if name in ("a", "area", "base", "link")}
 
 
-def test_the_same_links_as_in_a_tree(shared_data: Path) -> None:
+def test_the_same_links_as_in_a_tree(recorded_data: Path) -> None:
     """The cases for tree construction, each with a link behind it. Known difference: framesets. test_foreign.py covers pictures."""
     compared = 0
-    for file in archived(shared_data, "wpt-tree-construction.tar.xz", r"\.dat$"):
+    for file in archived(recorded_data, "wpt-tree-construction.tar.xz", r"\.dat$"):
         for case in file.split(b"#data\n")[1:]:
             html = case.partition(b"\n#errors")[0].partition(b"\n#document")[0] + b"<a href=END>"
             if b"#script-on" in case or b"#document-fragment" in case or re.search(rb"(?i)<(frameset|svg|math)", html):

@@ -45,8 +45,8 @@ def target_of(url: str) -> str:
     return re.sub(r"^[a-z]+://[^/?]*", "", url.split("#")[0]) or "/"
 
 
-def conformance_cases(shared_data: Path) -> list[tuple[str, dict[str, Any]]]:
-    files = json.loads((shared_data / "robots-google-ctc" / "ctc.json").read_text())
+def conformance_cases(recorded_data: Path) -> list[tuple[str, dict[str, Any]]]:
+    files = json.loads((recorded_data / "robots-google-ctc" / "ctc.json").read_text())
     return [(file["robotstxt_latin1"], expected) for file in files for expected in file["expectations"]]
 
 
@@ -55,8 +55,8 @@ def answers_as_google(text: str, expected: dict[str, Any]) -> bool:
     return robots.allows(target_of(expected["url"])) == expected["allowed"]
 
 
-def test_google_conformance(shared_data: Path) -> None:
-    cases = conformance_cases(shared_data)
+def test_google_conformance(recorded_data: Path) -> None:
+    cases = conformance_cases(recorded_data)
     wrong = [(text, expected) for text, expected in cases if not answers_as_google(text, expected)]
     assert len(cases) == 400
     explained = {

@@ -43,9 +43,9 @@ def test_each_rule(path: str, reason: str) -> None:
     assert trap("http://example.org" + path) == reason
 
 
-def test_most_crawled_traps_are_caught(shared_data: Path) -> None:
+def test_most_crawled_traps_are_caught(recorded_data: Path) -> None:
     """349 of the 1,001 URLs belong to a trap by our reading (docs/decisions/017)."""
-    found = [trap(url) for url in urls_in(shared_data / "spider-traps" / "uci-ics-bookkeeping.tsv.gz", 1, "http://")]
+    found = [trap(url) for url in urls_in(recorded_data / "spider-traps" / "uci-ics-bookkeeping.tsv.gz", 1, "http://")]
     assert len(found) == 1_001
     assert sum(map(bool, found)) == 339
 
@@ -63,9 +63,9 @@ def test_most_crawled_traps_are_caught(shared_data: Path) -> None:
     ],
 )
 def test_fewer_than_one_real_url_in_a_thousand_is_rejected(
-    shared_data: Path, file: str, column: int, most: int
+    recorded_data: Path, file: str, column: int, most: int
 ) -> None:
-    found = [trap(url) for url in urls_in(shared_data / file, column)]
+    found = [trap(url) for url in urls_in(recorded_data / file, column)]
     wronged = sum(map(bool, found))
     assert wronged <= most and wronged < len(found) / 1_000
 

@@ -24,8 +24,8 @@ near_urls = st.builds(
 texts = st.one_of(st.text(), urls, near_urls)
 
 
-def cases(shared_data: Path) -> list[dict[str, Any]]:
-    found = json.loads((shared_data / "wpt" / "urltestdata.json").read_text(encoding="utf-8"))
+def cases(recorded_data: Path) -> list[dict[str, Any]]:
+    found = json.loads((recorded_data / "wpt" / "urltestdata.json").read_text(encoding="utf-8"))
     return [case for case in found if isinstance(case, dict)]
 
 
@@ -56,14 +56,14 @@ def canonical_passes(case: dict[str, Any]) -> bool:
     return canonical(case["input"], case["base"]) == expected
 
 
-def test_the_library_passes_every_case_of_the_standard(shared_data: Path) -> None:
-    found = cases(shared_data)
+def test_the_library_passes_every_case_of_the_standard(recorded_data: Path) -> None:
+    found = cases(recorded_data)
     assert len(found) == 891
     assert [case for case in found if not library_passes(case)] == []
 
 
-def test_canonical_is_the_standard_less_fragment_and_credentials(shared_data: Path) -> None:
-    assert [case for case in cases(shared_data) if not canonical_passes(case)] == []
+def test_canonical_is_the_standard_less_fragment_and_credentials(recorded_data: Path) -> None:
+    assert [case for case in cases(recorded_data) if not canonical_passes(case)] == []
 
 
 @given(texts, st.one_of(st.none(), st.just(BASE), texts))
@@ -151,9 +151,9 @@ def test_the_longest_labels_of_dns_are_read_in_any_notation(letter: str) -> None
     assert found == [URL(f"http://{name}.example/").href] * len(found)
 
 
-def test_every_host_name_of_the_suites_is_read_as_the_library_reads_it(shared_data: Path) -> None:
+def test_every_host_name_of_the_suites_is_read_as_the_library_reads_it(recorded_data: Path) -> None:
     for suite in ("IdnaTestV2.json", "toascii.json"):
-        for case in json.loads((shared_data / "wpt" / suite).read_text(encoding="utf-8")):
+        for case in json.loads((recorded_data / "wpt" / suite).read_text(encoding="utf-8")):
             if isinstance(case, dict):
                 text = f"http://{case['input']}/"
                 whole = parsed({"input": text, "base": None, "href": ""})

@@ -137,7 +137,7 @@ def test_an_empty_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(jit.DISABLED, reason="3.2 million links take minutes uncompiled")
-def test_the_compressed_form_of_a_real_graph_equals_its_text_form(shared_data: Path) -> None:
-    bits, text = (load_graph(shared_data / "cnr-2000" / f"cnr-2000.{end}") for end in ("graph", "graph-txt.gz"))
+def test_the_compressed_form_of_a_real_graph_equals_its_text_form(recorded_data: Path) -> None:
+    bits, text = (load_graph(recorded_data / "cnr-2000" / f"cnr-2000.{end}") for end in ("graph", "graph-txt.gz"))
     assert (bits.pages, bits.links) == (325_557, 3_216_152)
     assert np.array_equal(bits.offsets, text.offsets) and np.array_equal(bits.targets, text.targets)

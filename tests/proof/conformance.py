@@ -19,12 +19,13 @@ from warcio.statusandheaders import StatusAndHeadersParser, StatusAndHeadersPars
 
 from tests.crawl.store_world import archived, fetched
 from tests.crawl.test_warc import archive_of
+from tests.effort import DATA
 from tests.fetch.test_encoding import as_html5lib_finds, html5lib_cases
 from tests.fetch.test_headers import MIME_FILES, mime_cases, read_as_the_standard
 from tests.fetch.test_http1 import READ_NEVERTHELESS, REFUSED_HERE, as_node_reads, nodes_cases
 from tests.fetch.test_robots import AGAINST_THE_RFC, answers_as_google, conformance_cases
 from tests.fetch.test_urls import canonical_passes, cases, library_passes
-from tests.proof.section import SHARED_DATA, Finding, Section
+from tests.proof.section import Finding, Section
 from trapline.fetch.http.http1 import ResponseReader
 from trapline.fetch.http.response import Response
 from trapline.fetch.limits import Limits
@@ -87,10 +88,10 @@ def tried(
 def run(full: bool) -> Iterator[Finding]:
     """Both forms run everything, because it takes a few seconds."""
     for folder, claim, measure in SUITES:
-        if not (SHARED_DATA / folder).is_dir():
-            yield Finding(claim, f"../shared/data/{folder} does not exist", None)
+        if DATA is None or not (DATA / folder).is_dir():
+            yield Finding(claim, f"TRAPLINE_DATA names no folder that has {folder}", None)
         else:
-            yield measure(SHARED_DATA).finding(claim)
+            yield measure(DATA).finding(claim)
 
 
 # ---- URLs, MIME types, robots.txt, responses, encodings: with the functions of the unit tests

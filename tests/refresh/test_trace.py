@@ -117,6 +117,6 @@ def test_sampled_traces_have_the_requested_properties(kind: str) -> None:
         ("news-frontpages", 11, 198_366, 11),
     ],
 )
-def test_counts_of_the_recorded_traces(shared_data: Path, name: str, pages: int, updates: int, sites: int) -> None:
-    trace = load_trace(shared_data / name, whole=True)
+def test_counts_of_the_recorded_traces(recorded_data: Path, name: str, pages: int, updates: int, sites: int) -> None:
+    trace = load_trace(recorded_data / name, whole=True)
     assert (trace.pages, trace.updates, trace.sites) == (pages, updates, sites)

@@ -223,10 +223,10 @@ def test_the_fit_recovers_the_distributions_of_drawn_records() -> None:
     assert fit_servers.failures(fetches) == (5, 2, 1)
 
 
-def test_the_records_still_give_the_defaults(shared_data: Path) -> None:
+def test_the_records_still_give_the_defaults(recorded_data: Path) -> None:
     from bench import fit_servers
 
-    assert fit_servers.fit(fit_servers.read(shared_data)) == MEASURED
+    assert fit_servers.fit(fit_servers.read(recorded_data)) == MEASURED
     thesis = MODELS["thesis"]
     ours = (thesis.think_median_s, thesis.think_spread, thesis.page_spread)
     assert ours == pytest.approx(fit_servers.through_published(MEASURED), rel=5e-3)

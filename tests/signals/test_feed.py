@@ -117,8 +117,8 @@ def test_written_feeds_are_read_back(writer, kind: str, pages: list[Row]) -> Non
 
 
 @pytest.mark.parametrize(("name", "kind"), [("rss2.0.xml", "rss"), ("atom1.0.xml", "atom"), ("atom0.3.xml", "atom")])
-def test_example_feeds_of_other_readers(shared_data: Path, name: str, kind: str) -> None:
-    feed = read((shared_data / "sitemap-examples" / name).read_bytes())
+def test_example_feeds_of_other_readers(recorded_data: Path, name: str, kind: str) -> None:
+    feed = read((recorded_data / "sitemap-examples" / name).read_bytes())
     assert feed.kind == kind
     assert [entry.url for entry in feed.entries] == ["https://example.org/page1", "https://example.org/page2"]
     assert all(DAY <= entry.updated <= DAY + 2 * 86_400 for entry in feed.entries)

@@ -82,8 +82,10 @@ def test_the_header_comes_first() -> None:
     assert (found.hubs, found.self_url) == ((HUB, "https://second.example/"), "https://example.org/header")
 
 
-def test_example_robots_txt_of_other_readers(shared_data: Path) -> None:
-    found = of_robots((shared_data / "sitemap-examples" / "robots.txt").read_bytes(), "https://example.org/robots.txt")
+def test_example_robots_txt_of_other_readers(recorded_data: Path) -> None:
+    found = of_robots(
+        (recorded_data / "sitemap-examples" / "robots.txt").read_bytes(), "https://example.org/robots.txt"
+    )
     assert [url.rpartition("/")[2] for url in found.sitemaps] == [
         "sitemap.xml",
         "weirdly-named-sitemap.xml",

@@ -53,10 +53,10 @@ def test_kinds_of_published_files(mime: str, body: bytes, url: str, kind: str) -
     assert kind_of(mime, body, url) == kind
 
 
-def test_kinds_of_example_files_of_other_readers(shared_data: Path) -> None:
+def test_kinds_of_example_files_of_other_readers(recorded_data: Path) -> None:
     kinds = {
         path.name: kind_of(XML, path.read_bytes(), path.name)
-        for path in (shared_data / "sitemap-examples").glob("*.xml")
+        for path in (recorded_data / "sitemap-examples").glob("*.xml")
     }
     assert {name for name, kind in kinds.items() if kind == FEED} == {"rss2.0.xml", "atom1.0.xml", "atom0.3.xml"}
     assert set(kinds.values()) == {FEED, SITEMAP}

@@ -76,8 +76,8 @@ def test_written_sitemaps_are_read_back(rows: list[tuple[str, datetime, str, flo
 @pytest.mark.parametrize(
     "name", ["simple-urlset.xml", "google-news.xml", "google-image.xml", "hreflang.xml", "plaintext.txt"]
 )
-def test_example_sitemaps_of_other_readers(shared_data: Path, name: str) -> None:
-    found = read((shared_data / "sitemap-examples" / name).read_bytes())
+def test_example_sitemaps_of_other_readers(recorded_data: Path, name: str) -> None:
+    found = read((recorded_data / "sitemap-examples" / name).read_bytes())
     assert found.entries and not found.sitemaps
     assert all(url.startswith("https://example.org/") for url in urls(found))
     if name == "hreflang.xml":
@@ -87,8 +87,8 @@ def test_example_sitemaps_of_other_readers(shared_data: Path, name: str) -> None
         ]
 
 
-def test_an_example_index_of_other_readers(shared_data: Path) -> None:
-    found = read((shared_data / "sitemap-examples" / "simple-index.xml").read_bytes())
+def test_an_example_index_of_other_readers(recorded_data: Path) -> None:
+    found = read((recorded_data / "sitemap-examples" / "simple-index.xml").read_bytes())
     assert found.sitemaps and not found.entries
 
 

@@ -1,5 +1,7 @@
-"""Orders on a recorded crawl, compared with those of an independent slow reference (spec/scheduling.md, end of section
-5). Seeds are the shortest URL of each host, with one connection, w = 15 s, one second per page, and d = 0.85."""
+"""Orders on a recorded crawl, compared with those of an independent slow reference.
+
+Seeds are the shortest URL of each host, with one connection, w = 15 s, one second per page, and d = 0.85.
+"""
 
 import heapq
 import math
@@ -33,8 +35,8 @@ W_S = 15.0
 
 
 @pytest.fixture(scope="module")
-def graph(shared_data: Path) -> Graph:
-    return load_graph(shared_data / "ku-crawl-2021b")
+def graph(recorded_data: Path) -> Graph:
+    return load_graph(recorded_data / "ku-crawl-2021b")
 
 
 @pytest.fixture(scope="module")

@@ -317,10 +317,10 @@ def test_each_kind_of_robots_txt(kind: str) -> None:
     assert permitted == {"none": {True}, "loop": {True}, "error": {False}, "reset": {False}}.get(kind, {True, False})
 
 
-def test_real_graphs_keep_their_sizes(shared_data) -> None:  # type: ignore[no-untyped-def]
+def test_real_graphs_keep_their_sizes() -> None:
     from trapline.graph import load_graph
 
-    graph = load_graph(shared_data / "ku-crawl-2016")
+    graph = load_graph("python-docs")
     web = build_web(graph).at(8080)
     some = range(0, web.pages, 10)
     exact = [len(render(web, page)) == web.sizes[page] for page in some]

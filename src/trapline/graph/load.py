@@ -25,6 +25,7 @@ from trapline.graph.formats import (
 from trapline.graph.formats import saved as format_saved
 from trapline.graph.formats.textfile import LoadOptions, blocks
 from trapline.graph.graph import Graph
+from trapline.samples import GRAPHS, located
 
 
 class Format(Protocol):
@@ -66,8 +67,8 @@ _REFUSALS = {
 
 
 def load_graph(path: Path | str, options: LoadOptions | None = None) -> Graph:
-    """Load the graph in a folder or file. Raise `ConfigError`, which names file and row, if it cannot be read."""
-    options, source = options or LoadOptions(), Path(path)
+    """Load the graph in a folder or file, or a sample by name. Raise `ConfigError`, which names file and row, if it cannot be read."""
+    options, source = options or LoadOptions(), located(path)
     if options.ids_per_site is not None and options.ids_per_site < 1:
         raise ConfigError(f"ids_per_site is {options.ids_per_site}, must be at least 1")
     form, file = _found(source)
@@ -100,7 +101,9 @@ def _files(source: Path) -> list[Path]:
     except OSError as error:
         raise ConfigError(f"{source}: cannot be read: {error.strerror or error}") from None
     reason = "is not a folder or file" if source.exists() else "does not exist"
-    raise ConfigError(f"{source}: {reason}; give a folder or file with a graph, or make one: trapline graph generate")
+    raise ConfigError(
+        f"{source}: {reason}; give a folder or file with a graph or the sample {GRAPHS[0]}, or make one: trapline graph generate"
+    )
 
 
 def _graphs(formats: Iterable[Format], files: list[Path], named: bool) -> dict[Path, Format]:

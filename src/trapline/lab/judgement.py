@@ -5,11 +5,11 @@ difference decides. If the interval is on the expected side, the ordering holds;
 interval includes both sides, it is undecided.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from trapline.refresh import Estimate, ReplayConditions, estimate
+from trapline.refresh import Estimate, estimate
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 _WORST_FIRST = (FAILS, UNDECIDED, HOLDS)
@@ -144,58 +144,3 @@ class Experiment:
     charts: Sequence[ExperimentChart]
     verdicts: Sequence[ClaimVerdict]
     notes: Sequence[str] = ()
-
-
-# ---- The parts of a figure about freshness: settings (a grid of refresh conditions), the expected shape, and the claims.
-
-Numbers = Callable[[str, float], Values]  # the values of one curve, by group and x
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One setting: its place in the figure (group and x), the conditions of the replay, and its capacity in multiples of the calibrated
-    one."""
-
-    group: str
-    x: float
-    conditions: ReplayConditions
-    times: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class FigureClaim:
-    """A claim about a figure. `ours`: it is about our policy, not about the paper's."""
-
-    text: str
-    judge: Callable[[Numbers], JudgedClaim]
-    ours: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure of a paper.
-
-    `expected`: by group, points that show the expected shape; their heights are not numbers of the paper. `names`: labels of
-    values of x that are not numbers.
-    """
-
-    name: str
-    title: str
-    x_label: str
-    cells: Sequence[Cell]
-    claims: Sequence[FigureClaim]
-    expected: Mapping[str, Sequence[tuple[float, float]]]
-    more: Sequence[str] = ()
-    """curves besides those that every figure has"""
-    falling: bool = False
-    """x falls from left to right, as in the paper"""
-    names: Mapping[float, str] = field(default_factory=dict)
-
-    @property
-    def groups(self) -> list[str]:
-        """The groups of the cells, in their order."""
-        return list(dict.fromkeys(cell.group for cell in self.cells))
-
-    def x_name(self, x: float) -> str:
-        """Return the label of a value of x."""
-        return self.names.get(x, f"{x:g}")

@@ -1,4 +1,4 @@
-"""Values of options: numbers with units (`20kB`, `250ms`, `5%`), shares by name, change histories and seed files.
+"""Values of options: numbers with units (`20kB`, `250ms`, `5%`), shares by name, graphs, change histories and seed files.
 
 This module knows units and bounds, not which option a number belongs to. `trapline.units` formats numbers for output. click's own range
 types are not used: they accept NaN, and they print the bounds in the help.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trapline.errors import ConfigError
+from trapline.samples import located
 
 if TYPE_CHECKING:
     import numpy as np
@@ -179,6 +180,19 @@ class Shares(click.ParamType[Any]):
 SHARES = (Shares(), "NAME=SHARE,...")
 
 
+# ---- A graph on disk.
+
+
+class GraphPath(click.Path):
+    """The path of a graph, or the name of a sample."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(located(value), param, ctx)
+
+
+GRAPH_PATH = GraphPath(path_type=Path, exists=True)
+
+
 # ---- The change history of a web, as users name it: a random one, by the mean gap between two updates of a page, or a recorded trace.
 
 DRAWN = ("poisson", "bursty")
@@ -198,8 +212,8 @@ def trace_of(spec: str, pages: int, seed: int) -> "Trace":
 
 def check_history(spec: str) -> None:
     """Raise `ConfigError` if there is no such history. Called before anything that takes long."""
-    if not times_of(spec) and not Path(spec).exists():
-        raise ConfigError(f"--changes {spec}: no such file; give the file of a trace, poisson:GAP or bursty:GAP")
+    if not times_of(spec) and not located(spec).exists():
+        raise ConfigError(f"--changes {spec}: no such file; give the file of a trace, peps, poisson:GAP or bursty:GAP")
 
 
 def times_of(spec: str) -> list[float]:

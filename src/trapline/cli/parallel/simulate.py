@@ -12,6 +12,7 @@ from trapline.cli.options.partitions import SECTIONS as PARTITIONING
 from trapline.cli.options.scheduling import STRATEGY, STRATEGY_TEXT, Chosen, check_history_used, chosen_by, ready
 from trapline.cli.options.sections import Section, SectionedCommand, bundled
 from trapline.cli.options.simulated import SECTIONS, CrawlConditions, condition_options
+from trapline.cli.options.values import GRAPH_PATH
 from trapline.cli.simulate.arena import Arena, opened
 from trapline.cli.terminal.progress import Progress, compile_kernels, compile_ranks
 from trapline.errors import ConfigError
@@ -42,7 +43,7 @@ _OUTPUT = Section(
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("graph", type=click.Path(path_type=Path, exists=True))
+@click.argument("graph", type=GRAPH_PATH)
 @bundled("options", PartitionOptions, *PARTITIONING)
 @STRATEGY.with_texts(strategy=f"{STRATEGY_TEXT} [{_DEFAULT}]")
 @condition_options(*_CONDITIONS)

@@ -148,7 +148,8 @@ def refresh() -> None:
 def replay(trace: str, options: ReplayOptions, json_file: Path | None, plot_file: Path | None) -> int:
     """Replay the updates in TRACE and measure how fresh each policy keeps the copies.
 
-    TRACE is a file or folder (see docs/refresh.md), or a random trace: poisson:PAGES:UPDATES[:DAYS] or bursty:PAGES:UPDATES[:DAYS].
+    TRACE is a file or folder (see docs/refresh.md), the sample peps, or a random trace: poisson:PAGES:UPDATES[:DAYS] or
+    bursty:PAGES:UPDATES[:DAYS].
     Freshness is measured at each access, in two ways: binary (the share of accesses that find an up-to-date copy), and by a corrected
     Eq. 3 of Xu et al. (the mean over accesses). A TIME is in seconds or has a unit: 2min, 1h. A SHARE is 0.05 or 5%. Defaults are in
     brackets.

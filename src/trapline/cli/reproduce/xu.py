@@ -1,6 +1,7 @@
-"""`trapline reproduce xu`: the five figures of the paper, on recorded traces, compared with the paper's claims."""
+"""`trapline reproduce xu`: the five figures of the paper, on update traces, compared with the paper's claims."""
 
-from collections.abc import Iterator
+import json
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,17 +12,20 @@ from trapline.cli.options.sections import Many, Section, SectionedCommand, bundl
 from trapline.cli.options.values import count, seconds
 from trapline.cli.refresh.replay_options import read_trace
 from trapline.cli.reproduce.command import check_outputs, put_out
-from trapline.cli.reproduce.xu_results import show
 from trapline.cli.terminal.progress import Progress, compile_kernels, compile_policies
 from trapline.errors import ConfigError, nearest
-from trapline.output import write_bytes
+from trapline.terminal import say
 
 if TYPE_CHECKING:
-    from trapline.lab.xu import Drawn, XuReproduction
-    from trapline.lab.xu_figures import TraceStudy
+    from trapline.lab.paper import Paper
+    from trapline.lab.xu import XuTrace
+    from trapline.refresh import ReplayConditions, Trace
 
 FIGURES = ("2", "3", "4a", "4b", "5")
+TITLE = "Xu, Li, Qu and Labrinidis: Towards a Content-Provider-Friendly Web Page Crawler"
 _PATH = click.Path(path_type=Path)
+_TRACES = ("bursty:100:13000:61", "peps")  # a random trace as long as the paper's, and a sample
+_CYCLES, _QUICK_CYCLES = "1,4,24,48", "1,48"
 
 _WHAT = Section(
     "What to run",
@@ -32,23 +36,31 @@ _WHAT = Section(
             "trace",
             Many("TRACE"),
             (),
-            "Trace to use, as in `trapline refresh replay`. Repeatable. [wikipedia-edits and news-frontpages]",
+            f"Trace to use, as in `trapline refresh replay`. Repeatable. [{' and '.join(_TRACES)}]",
         ),
-        ("--shared", "shared", (_PATH, "DIR"), Path("../shared/data"), "Folder of the recorded traces."),
-        (
-            "--seeds",
-            "seeds",
-            count(1, 10_000),
-            None,
-            "Number of random worlds per setting. [wikipedia-edits 8, news-frontpages 24]",
-        ),
+        ("--seeds", "seeds", count(1, 10_000), 8, "Number of random worlds per setting."),
+        ("--quick", "quick", None, False, "Run the short form, with two lengths of a cycle."),
     ),
 )
 _HOW = Section(
     "How",
     (
+        (
+            "--poll",
+            "poll_s",
+            seconds(1.0),
+            None,
+            "Time between two polls of a page, and T0 of Eq. 3. [length of the trace or stretch / 2928, as in the paper]",
+        ),
+        ("--stretch", "stretch_s", seconds(1.0), None, "Length of the part of the trace that each seed uses. [all]"),
+        (
+            "--cycles",
+            "cycles",
+            (str, "N[,N...]"),
+            None,
+            f"Lengths of a cycle to compare, in polls. [{_CYCLES}; with --quick {_QUICK_CYCLES}]",
+        ),
         ("--accesses", "accesses", count(1), 20_000, "Number of accesses; figure 2 sets its own."),
-        ("--cycle", "cycle_s", seconds(1.0), 1800.0, "Length of a cycle, and T0 of Eq. 3."),
         (
             "--schedule-errors",
             "schedule_errors",
@@ -68,7 +80,13 @@ _HOW = Section(
 _OUTPUT = Section(
     "Output",
     (
-        ("-o --output", "folder", (_PATH, "DIR"), None, "Folder for one plot per figure: DIR/xu-2.png. [no plots]"),
+        (
+            "-o --output",
+            "folder",
+            (_PATH, "DIR"),
+            Path("trapline-xu"),
+            "Folder for the page, plots and JSON, and for the runs that are done.",
+        ),
         (
             "--json",
             "json_file",
@@ -86,20 +104,21 @@ class XuOptions:
 
     figure: str
     trace: tuple[str, ...]
-    shared: Path
-    seeds: int | None
+    seeds: int
+    quick: bool
+    poll_s: float | None
+    stretch_s: float | None
+    cycles: str | None
     accesses: int
-    cycle_s: float
     schedule_errors: str
     calibrated: bool
 
     def __post_init__(self) -> None:
-        if self.trace:
-            refuse(("shared",), "has no effect with --trace, which names the file itself; give only one of them")
         if "5" not in self.figures:
             refuse(("schedule_errors", "calibrated"), "has an effect only in figure 5; add 5 to --figure, or omit it")
         if self.figures == ("2",):
             refuse(("accesses",), "has no effect in figure 2, which sets its own; add another --figure, or omit it")
+        _ = self.lengths
 
     @property
     def figures(self) -> tuple[str, ...]:
@@ -109,119 +128,79 @@ class XuOptions:
                 raise ConfigError(f"--figure {self.figure}: no figure {name!r}; {nearest(name, FIGURES)}")
         return names
 
+    @property
+    def traces(self) -> tuple[str, ...]:
+        return self.trace or _TRACES
+
+    @property
+    def lengths(self) -> list[int]:
+        """The lengths of a cycle in polls, ascending."""
+        texts = (self.cycles or (_QUICK_CYCLES if self.quick else _CYCLES)).split(",")
+        if not all(text.isdecimal() and 0 < int(text) < 10**6 for text in texts):
+            raise ConfigError(f"--cycles {self.cycles}: give whole numbers of polls above 0, such as {_CYCLES}")
+        return sorted(set(map(int, texts)))
+
+    def conditions(self) -> "ReplayConditions":
+        from trapline.refresh import ReplayConditions
+
+        return ReplayConditions(
+            accesses=self.accesses, schedule_errors=self.schedule_errors, calibrated=self.calibrated
+        )
+
 
 @click.command(cls=SectionedCommand)
 @bundled("options", XuOptions, _WHAT, _HOW)
 @_OUTPUT
-def xu(options: XuOptions, folder: Path | None, json_file: Path | None) -> None:
+def xu(options: XuOptions, folder: Path, json_file: Path | None) -> None:
     """Reproduce Xu, Li, Qu and Labrinidis: freshness by the collaboration level of providers.
 
-    Runs the paper's policy in three forms: corrected, with scores from the start of each cycle, and as printed. Runs Trapline's own
-    policy too, where it should do better. Capacity is set so that freshness with smart providers is .86, as in the paper. See
-    docs/reproduce-xu.md.
+    Runs the paper's policy in three readings, with cycles of several lengths, and judges every claim in all of these settings. Capacity
+    is set so that freshness with smart providers is .86, as in the paper. If you interrupt the command, repeat it: it continues where it
+    stopped. See docs/reproduce-xu.md.
     """
-    figures = options.figures
-    check_outputs(folder, "xu-2.png", json_file)
-    studies = _studies(options)
-    found = [_reproduced(study, options, figures) for study in studies]
-    put_out(found, show, json_file, lambda: _for_machines(found, options))
-    if folder is not None:
-        _draw(found, folder)
+    check_outputs(folder, "xu.html", json_file)
+    paper = _reproduced(_read(options), options, folder)
+    from trapline.cli.reproduce.paper_results import show, write
+
+    write(paper, folder, asdict(options))
+    put_out([paper], show, json_file, lambda: json.loads((folder / "xu.json").read_text(encoding="utf-8")))
+    say(f"wrote {folder / 'xu.html'}, xu.json and plots (.png)", err=True)
 
 
-def _studies(options: XuOptions) -> list["TraceStudy"]:
+def _read(options: XuOptions) -> list["XuTrace"]:
     """Return the traces. All of them are read before any figure is computed."""
-    from trapline.lab.xu import OTHER, SOURCES
-    from trapline.lab.xu_figures import TraceStudy
-
-    names = options.trace or tuple(SOURCES)
-    places = [name if options.trace else str(_recorded(options.shared / name)) for name in names]
     found = []
     with Progress("reading traces", plain_every_s=2.0) as progress:
-        for number, (name, place) in enumerate(zip(names, places, strict=True)):
-            progress.update(number, len(names), name)
-            source = SOURCES.get(Path(name).name, OTHER)
-            trace = read_trace(place, False, source.step_s)
-            found.append(TraceStudy(trace, options.seeds or source.seeds, source.stretch_s))
+        for number, name in enumerate(options.traces):
+            progress.update(number, len(options.traces), name)
+            found.append(_polled(read_trace(name, False, 0.0), options))
+    labels = Counter(trace.label for trace in found)
+    if (same := labels.most_common(1)[0])[1] > 1:
+        raise ConfigError(f"--trace: two traces are called {same[0]}; give each trace once, or rename a file")
     return found
 
 
-def _recorded(folder: Path) -> Path:
-    if not folder.is_dir():
-        raise ConfigError(
-            f"{folder}: no such trace; give the folder of the traces by --shared DIR, or another trace by --trace"
-        )
-    return folder
+def _polled(trace: "Trace", options: XuOptions) -> "XuTrace":
+    from trapline.lab.xu import POLLS, XuTrace
+    from trapline.refresh import in_steps
+
+    stretch_s = min(options.stretch_s or trace.horizon_s, trace.horizon_s)
+    poll_s = options.poll_s or stretch_s / POLLS
+    is_cut = stretch_s < trace.horizon_s
+    return XuTrace(in_steps(trace, poll_s), poll_s, stretch_s if is_cut else 0.0, options.seeds, options.conditions())
 
 
-def _reproduced(study: "TraceStudy", options: XuOptions, figures: tuple[str, ...]) -> "XuReproduction":
-    from trapline.lab.xu import policies, reproduce
-    from trapline.refresh import ReplayConditions
+def _reproduced(traces: list["XuTrace"], options: XuOptions, folder: Path) -> "Paper":
+    from trapline import __version__
+    from trapline.lab.paper import Paper
+    from trapline.lab.study import Study
+    from trapline.lab.xu import Xu, policies
 
     compile_kernels()
     compile_policies(list(policies().values()))
-    base = ReplayConditions(
-        accesses=options.accesses,
-        cycle_s=options.cycle_s,
-        schedule_errors=options.schedule_errors,
-        calibrated=options.calibrated,
-    )
-    with Progress(f"reproducing on {study.trace.name}", plain_every_s=2.0) as progress:
-        return reproduce(study, base, figures, progress.update)
-
-
-def _draw(found: list["XuReproduction"], folder: Path) -> None:
-    from trapline.cli.reproduce.xu_results import picture
-
-    for together in zip(*(one.figures for one in found), strict=True):
-        columns = [(one.study.trace.name, drawn) for one, drawn in zip(found, together, strict=True)]
-        write_bytes(folder / f"xu-{together[0].figure.name}.png", picture(columns))
-
-
-# ---- JSON.
-
-
-def _for_machines(found: list["XuReproduction"], options: XuOptions) -> dict[str, Any]:
-    from trapline import __version__
-
-    values = {**asdict(options), "shared": str(options.shared)}
-    return {"trapline": __version__, "paper": "xu", "options": values, "traces": [_one_trace(one) for one in found]}
-
-
-def _one_trace(found: "XuReproduction") -> dict[str, Any]:
-    study, trace = found.study, found.study.trace
-    return {
-        "trace": {
-            "name": trace.name,
-            "pages": trace.pages,
-            "updates": trace.updates,
-            "seconds": trace.horizon_s,
-            **trace.origin,
-        },
-        "stretch_s": study.stretch_s,
-        "seeds": study.seeds,
-        "capacity": found.capacity,
-        "smart_freshness_eq3": found.reached,
-        "figures": {
-            drawn.figure.name: {
-                "title": drawn.figure.title,
-                "cells": list(_cells(drawn)),
-                "orderings": list(_orderings(drawn)),
-            }
-            for drawn in found.figures
-        },
-    }
-
-
-def _cells(drawn: "Drawn") -> Iterator[dict[str, Any]]:
-    from trapline.refresh import estimate
-
-    for (curve, group, x), samples in drawn.samples.items():
-        estimates = {f"freshness_{name}": asdict(estimate(values)) for name, values in samples.items()}
-        yield {"policy": curve, "group": group, "x": x, **estimates}
-
-
-def _orderings(drawn: "Drawn") -> Iterator[dict[str, str]]:
-    for verdict in drawn.verdicts:
-        judged = {"verdict": verdict.judged.verdict, "difference": verdict.judged.why}
-        yield {"ordering": verdict.claim, "policy": verdict.curve, "measure": verdict.measure, **judged}
+    experiments, study = Xu(traces, options.lengths, options.figures), Study(folder, __version__)
+    with Progress("reproducing xu", plain_every_s=5.0) as progress:
+        results: dict[str, Any] = study.results(experiments.runs(), progress.update)
+    if study.repeated:
+        say(f"{study.repeated} runs were done before and not repeated; delete {folder} to repeat them", err=True)
+    return Paper("xu", TITLE, experiments.judged(results), [trace.name for trace in traces])

@@ -11,6 +11,7 @@ import click
 from trapline.cli.options.scheduling import STRATEGY, check_history_used, chosen_by, ready
 from trapline.cli.options.sections import Section, SectionedCommand, bundled
 from trapline.cli.options.simulated import SECTIONS, CrawlConditions, condition_options
+from trapline.cli.options.values import GRAPH_PATH
 from trapline.cli.simulate.arena import opened
 from trapline.cli.simulate.changing import CHANGES, REFRESH, ChangeOptions
 from trapline.cli.terminal.progress import compile_crawl, compile_ranks
@@ -36,7 +37,7 @@ _OUTPUT = Section(
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("graph", type=click.Path(path_type=Path, exists=True))
+@click.argument("graph", type=GRAPH_PATH)
 @STRATEGY
 @condition_options(*SECTIONS)
 @bundled("changing", ChangeOptions, CHANGES, REFRESH)

@@ -15,6 +15,7 @@ import click
 from trapline.cli.options.scheduling import Chosen, check_history_used, named, named_strategies, ready
 from trapline.cli.options.sections import Section, SectionedCommand
 from trapline.cli.options.simulated import CrawlConditions, Variant, common_options, common_summary, sweep_options
+from trapline.cli.options.values import GRAPH_PATH
 from trapline.cli.simulate.arena import Arena, opened
 from trapline.cli.terminal.errors import INTERRUPTED, complain
 from trapline.cli.terminal.progress import compile_crawl, compile_ranks, step
@@ -37,7 +38,7 @@ _OUTPUT = Section(
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("graph", type=click.Path(path_type=Path, exists=True))
+@click.argument("graph", type=GRAPH_PATH)
 @click.argument("strategies", nargs=-1, metavar="[STRATEGY]...")
 @sweep_options()
 @_OUTPUT

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import click
 
 from trapline.cli.options.sections import Section, SectionedCommand, bundled
+from trapline.cli.options.values import GRAPH_PATH
 from trapline.cli.terminal.progress import Progress, compile_kernels
 from trapline.cli.testweb.freshness import freshness
 from trapline.cli.testweb.options import CHANGES, CONDUCT, GRAPH, PROVIDERS, SERVERS, SITES, Changing, SiteOptions
@@ -118,7 +119,7 @@ class _Testweb(SectionedCommand):
 
 
 @click.command(cls=_Testweb)
-@click.argument("graph", type=click.Path(path_type=Path, exists=True))
+@click.argument("graph", type=GRAPH_PATH)
 @bundled("serving", SiteOptions, GRAPH, SITES, SERVERS, CONDUCT)
 @bundled("changing", Changing, CHANGES, PROVIDERS)
 @OUTPUT

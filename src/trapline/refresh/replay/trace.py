@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trapline.errors import ConfigError
 from trapline.graph.formats.textfile import at_row, blocks, head, integer, plain_name, rows, shown, text
+from trapline.samples import TRACES, located
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -172,10 +173,13 @@ _FORMS = (
 _PREFERRED = "content_changes.tsv"  # preferred to raw changes, of which one in a hundred is a change of content
 
 
-def load_trace(path: Path, whole: bool = False) -> Trace:
-    """Load the trace in a file, or in a folder that has one trace file."""
+def load_trace(path: Path | str, whole: bool = False) -> Trace:
+    """Load the trace in a file, or in a folder that has one trace file, or a sample by name."""
+    path = located(path)
     if not path.exists():
-        raise ConfigError(f"{path}: no such file or folder; give the file of an update trace, or a folder that has one")
+        raise ConfigError(
+            f"{path}: no such file or folder; give the file of an update trace, a folder that has one, or the sample {TRACES[0]}"
+        )
     file = _found_in(path) if path.is_dir() else path
     read = _reader(file)
     if read is None:
