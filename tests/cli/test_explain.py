@@ -83,13 +83,13 @@ def test_time_between_two_runs_is_shown_separately(world: World, tmp_path: Path,
     folder, by_start = write_crawl(tmp_path / "c", graph, crawl), np.argsort(crawl.log.start, kind="stable")
     row = int(by_start[-1])
     page, began = url(world, int(crawl.log.page[row])), BEGAN + float(crawl.log.start[row]) - 0.1
-    assert run(["explain", str(folder), page]) == 0 and "while the crawl was stopped" not in capsys.readouterr().out
+    assert run(["explain", str(folder), page]) == 0 and "the crawl was stopped" not in capsys.readouterr().out
     with closing(sqlite3.connect(folder / "crawl.db")) as database:
         database.execute("update fetch set started = started + 10000 where started > ?", (began,))
         database.execute("update progress set at = at + 10000 where at > ?", (began,))
         database.commit()
     assert run(["explain", str(folder), page]) == 0
-    assert "(w = 1 s), 2.8 h of it while the crawl was stopped\n" in capsys.readouterr().out
+    assert "the delay of 1 s had passed; for 2.8 h of this time the crawl was stopped\n" in capsys.readouterr().out
 
 
 def waiting_page(world: World) -> int:

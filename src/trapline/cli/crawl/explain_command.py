@@ -184,7 +184,7 @@ def _page_past(account: "PageHistory", delay_s: float) -> Iterator[str]:
         late_s = max(first.started - ready_at, 0.0)
         late = f"the visit to this page began {duration(late_s)} after the delay of {delay_s:g} s had passed"
         stopped_s = sum(max(min(end, first.started) - max(at, ready_at), 0.0) for at, end in account.stops)
-        stopped = f", {duration(stopped_s)} of it while the crawl was stopped" if stopped_s else ""
+        stopped = f"; for {duration(stopped_s)} of this time the crawl was stopped" if stopped_s else ""
         yield f"  its site: the previous visit ended {_since(account.site_before, account.began)}; {late}{stopped}"
     yield from (f"  {line}" for line in _tries(account))
     if account.fetched_before is not None:
