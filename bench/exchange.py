@@ -48,7 +48,9 @@ def main() -> None:
     assert web.urls is not None
     urls = stored(web.urls)
     sizes = page_sizes(0, web.site) if web.sizes is None else web.sizes
-    print(f"{web.pages:,} pages, {web.sites:,} sites, {args.processes} partitions, sent every {args.exchange_every} pages")
+    print(
+        f"{web.pages:,} pages, {web.sites:,} sites, {args.processes} partitions, sent every {args.exchange_every} pages"
+    )
     for strategy, filter_size in (
         ("backlink-count", 0),
         ("opic", 0),

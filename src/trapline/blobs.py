@@ -61,7 +61,7 @@ class BlobKind(NamedTuple):
         kind, length, checksum = _HEAD.unpack_from(head)
         if kind != self.format:
             raise OtherVersionError(
-                f"{self.log} has format {kind!r}; this version reads {self.format!r}: go on with the version that wrote it"
+                f"{self.log} has format {kind!r}; this version reads {self.format!r}: use the version that wrote it"
             )
         return length, checksum
 

@@ -456,7 +456,7 @@ def test_a_snapshot_whose_log_is_of_another_version_is_kept(folder: Path) -> Non
     found = verify(folder, repair=True)
     (problem,) = found.remaining
     assert problem.place == str(older) and problem.repair is None
-    assert "go on with the version that wrote it" in problem.what
+    assert "use the version that wrote it" in problem.what
     assert older.exists() and newest.exists()
 
 

@@ -187,7 +187,7 @@ def test_damaged_logs_and_snapshots_are_refused(tmp_path: Path) -> None:
     about.write_text(about.read_text().replace(f'"format": {FORMAT}', '"format": 1'))
     with pytest.raises(
         ConfigError,
-        match=f"refresh snapshot format 1; this version reads {FORMAT}: go on with the version that wrote it",
+        match=f"refresh snapshot format 1; this version reads {FORMAT}: use the version that wrote it",
     ):
         Refresher.load(tmp_path / "a", policy_named("cgm"))
     refresher.save(tmp_path / "a")

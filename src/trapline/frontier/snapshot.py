@@ -59,7 +59,7 @@ def _description(frontier: Frontier) -> dict[str, object]:
 def _check(saved: Saved, strategy: "Strategy") -> None:
     if saved.about.get("format") != FORMAT:
         raise OtherVersionError(
-            f"{saved.place}: snapshot format {saved.about.get('format')}; this version reads {FORMAT}: go on with the version that wrote it"
+            f"{saved.place}: snapshot format {saved.about.get('format')}; this version reads {FORMAT}: use the version that wrote it"
         )
     page, site = strategy.page, strategy.site
     saved.check_made_with(page_rank=page.name, site_rank=site.name, columns=list(page.columns))

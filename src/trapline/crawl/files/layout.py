@@ -26,6 +26,7 @@ REBUILT_INDEX = f".{INDEX}.rebuilt"  # complete; it replaces INDEX as soon as th
 SNAPSHOT = "snapshot"
 SUMMARY = "summary.json"
 
+_NOT_READ = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)  # the disk failed, or access to it
 _UNBORN = "crawl.db.new"
 # SQLite's own files are there if the process was killed while it created the database.
 _UNBORN_FILES = tuple(f"{_UNBORN}{end}" for end in ("", "-journal", "-wal", "-shm"))
@@ -108,7 +109,8 @@ def _note(claim: FolderClaim, statement: str, *values: str) -> None:
         with closing(sqlite3.connect(claim.path / DATABASE)) as connection, connection:
             connection.execute(statement, values)
     except sqlite3.Error as error:
-        raise ConfigError(f"{claim.path}: cannot be written: {error}") from None
+        problem = f"cannot be written: {error}; fix that and continue with --resume {claim.path}"
+        raise ConfigError(f"{claim.path}: {problem}") from None
 
 
 def check_crawl(path: Path) -> None:
@@ -130,6 +132,8 @@ def connect(path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(read_only(path), uri=True, isolation_level=None)
         found = connection.execute("select value from meta where key = 'format'").fetchone()
     except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_READ:
+            raise ConfigError(f"{path / DATABASE}: cannot be read: {error}; fix that and try again") from None
         raise ConfigError(f"{path / DATABASE}: not the database of a crawl: {error}") from None
     if found is None or found[0] != str(FORMAT):
         connection.close()

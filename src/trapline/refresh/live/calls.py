@@ -89,7 +89,7 @@ def carry_out(memory: Memory, channels: Channels, entry: LoggedCall) -> None:
 def check(memory: Memory, entry: LoggedCall) -> None:
     """Raise ConfigError if a call read from a log cannot follow the present state, because calls between are missing."""
     if entry.call not in _CALLS:
-        raise ConfigError(f"the log of refresh has an unknown call {entry.call}; go on with the version that wrote it")
+        raise ConfigError(f"the log of refresh has an unknown call {entry.call}; use the version that wrote it")
     pages = entry.payload.tolist() if entry.call == kernels.CHOSE else [entry.page]
     if entry.call in (kernels.JOIN, kernels.ADOPTED):
         fits = memory.slot(entry.page) < 0

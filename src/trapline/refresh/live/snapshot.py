@@ -79,6 +79,6 @@ def _check(saved: Saved, policy: Policy) -> None:
     found = saved.about.get("format")
     if found != FORMAT:
         raise OtherVersionError(
-            f"{saved.place}: refresh snapshot format {found}; this version reads {FORMAT}: go on with the version that wrote it"
+            f"{saved.place}: refresh snapshot format {found}; this version reads {FORMAT}: use the version that wrote it"
         )
     saved.check_made_with(policy=policy.name, columns=list(policy.kept))
