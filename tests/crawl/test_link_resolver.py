@@ -322,7 +322,7 @@ def own_world(*names: str) -> World:
     world = World()
     world.link_resolver = LinkResolver(
         world.frontier, world.sites, world.seen, world.url_store, Scope("any"), world.outbox, {}, lambda site: 7,
-        world.rejected_links, lambda name: name in names,
+        world.rejected_links, lambda url: origin(url) in names,
     )  # fmt: skip
     return world
 
@@ -356,7 +356,7 @@ def test_links_to_sites_that_moved_are_foreign_even_if_their_pages_are_known() -
     moved = world.sites.named("http://b.org")
     assert moved is not None
     world.link_resolver.leave([moved.id])
-    world.link_resolver._owns = lambda name: name == "http://a.org"
+    world.link_resolver._owns = lambda url: origin(url) == "http://a.org"
     for _ in range(2):
         pages, foreign = world.link_resolver.pages_of(HOME, "", Links.of(hrefs), 0.0)
         assert list(foreign) == ["http://b.org/x", "http://b.org/new"]

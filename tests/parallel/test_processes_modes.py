@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ from tests.parallel.processes_world import (
     served,
     wait_for,
 )
+from tests.parallel.ray_world import TOKEN, cluster
+from trapline.cli import run
+from trapline.cli.crawl.end import closing_lines
 from trapline.crawl.files.lock import holder
 from trapline.frontier import Rules
 from trapline.graph import Graph
@@ -187,3 +191,22 @@ def test_urls_of_an_older_crawl_are_replicated(tmp_path: Path) -> None:
     assert 30 - SEEDS[FIREWALL] <= len(replicated) <= 30
     assert min(links[page] for page in replicated) >= max(links[page] for page in others)
     assert by_partition(new) == expected
+
+
+@slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+def test_modes_work_on_ray_and_every_command_reads_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    for name, value in TOKEN.items():
+        monkeypatch.setenv(name, value)
+    by_name = Partitioning("rendezvous", 2)
+    with cluster() as address, served(tmp_path) as (server, arguments):
+        for mode in (FIREWALL, CROSS_OVER):
+            given = [*seeded(server, arguments, mode), *OWN, "--processes", 2, "--ray", address]
+            assert crawl(*given, "-o", tmp_path / mode) == 0
+            assert by_partition(tmp_path / mode) == simulated(server, mode, by_name)
+        folder, page = tmp_path / CROSS_OVER, server.web.url(PAGES - 1)
+    for command in (["verify", folder], ["report", folder], ["status", folder], ["explain", folder, page]):
+        assert run(list(map(str, command))) == 0
+    assert "mode cross-over" in closing_lines(summary(folder), folder)

@@ -93,9 +93,7 @@ class LinkExchange:
         for url in urls:
             if url in self._replicated:
                 continue
-            # The redirect of a seed is not a link like others: its target is a seed of the owner.
-            is_seed = self._policy.mode != EXCHANGE and url in self._link_resolver.redirected_seeds
-            if is_seed:
+            if url in self._seeds:  # the page is a seed that redirects there: `seed` was called just before
                 self._forwarded.add(PendingLink(url, 1, depth, share))
             elif self._policy.mode in (EXCHANGE, CROSS_OVER):
                 self._pending.add(PendingLink(url, 1, depth, share))
