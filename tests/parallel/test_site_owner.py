@@ -94,3 +94,26 @@ def test_an_unanswered_name_delays_no_other() -> None:
         return delivered, [own.owns(f"http://{name}.test") for name in ("a", "b", "silent")]
 
     assert asyncio.run(settled()) == ([1], [True, True, None])
+
+
+@given(st.integers(1, 5), st.sampled_from(["site-hash", "url-hash", "rendezvous", "suffix"]), st.integers(0, 50))
+def test_every_partition_computes_the_owner_of_a_page_as_the_simulator_does(n: int, kind: str, page: int) -> None:
+    """A live crawl hashes the host instead of the site, so that http and https of a host have one owner."""
+    function = Partitioning(kind, n, {"b.test": n - 1} if kind == "suffix" else {})
+    for host in ("a.test", "b.test", "www.b.test"):
+        for url in (f"http://{host}/{page}", f"https://{host}:8443/{page}"):
+            owner = function.owner_of(url.encode(), host.encode(), b"")
+            every = [SiteOwners(function, {}, own, {}) for own in range(n)]
+            assert {one.where(url) for one in every} == {owner}
+            assert [one.owns(url) for one in every] == [own == owner for own in range(n)]
+
+
+@given(st.integers(1, 4), st.integers(1, 3), st.sampled_from(["rendezvous", "suffix"]))
+def test_hosts_move_only_to_new_partitions_when_a_crawl_grows(n: int, more: int, kind: str) -> None:
+    suffixes = {"b.test": 0} if kind == "suffix" else {}
+    for number in range(20):
+        url = f"http://{number}.{'ab'[number % 2]}.test/"
+        (before,) = {SiteOwners(Partitioning(kind, n, suffixes), {}, 0, {}).where(url)}
+        grown = SiteOwners(Partitioning(kind, n + more, suffixes), {}, before, {}, [n, n + more], n)
+        assert grown.where(url) in (before, *range(n, n + more))
+        assert grown.has_moved(url) == (grown.where(url) != before)
