@@ -193,6 +193,8 @@ def test_a_crawl_with_default_options(server: Served, tmp_path: Path, capsys: Ca
     assert set(left.summary) >= REQUIRED
     assert (left.summary["pages_fetched"], left.summary["strategy"]) == (11, "crawl-ability")
     assert left.summary["politeness_violations"] == left.summary["errors"] == 0
+    loop, store = left.summary["processor"]["loop"], left.summary["processor"]["store"]
+    assert loop["user_s"] > 0 and store["user_s"] + store["system_s"] > 0 and loop["idle_s"] >= 0
     assert (tmp_path / "out" / "index.cdxj").stat().st_size > 0 and list((tmp_path / "out" / "warc").iterdir())
     assert "exists and holds a crawl; continue with --resume" in error_line(capsys, *HERE, "-o", tmp_path / "out")
 
