@@ -197,10 +197,10 @@ def _speed_up(record: "CrawlRecord") -> dict[str, str]:
 
 
 def _locality(record: "CrawlRecord") -> str:
-    found = record.server_locality
+    found = record.server_locality  # shares of the fetches that stay with a server
     if found.visit is None:
         return "nothing was fetched"
-    return f"{found.visit:.1%} of the fetches follow another one in the same visit, {found.site:.1%} one from the same site"
+    return f"{found.visit:.1%} same visit, {found.site:.1%} site, {found.address:.1%} address"
 
 
 def _unseen(conditions: CrawlConditions) -> str:
