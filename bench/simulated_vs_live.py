@@ -51,40 +51,48 @@ def protocols(name: str, given: LiveSetting, connections: list[int]) -> list[dic
     return [{"web": name, **asdict(one)} for one in batches]
 
 
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("graph", nargs="*", type=Path, help="graphs to crawl [three generated webs]")
+    parser.add_argument("--servers", default="measured-tcp", help="model of servers, or its file [measured-tcp]")
+    parser.add_argument("--times", type=float, default=1.0, help="how many times as fast servers are [1]")
+    parser.add_argument(
+        "--strategies", default="larger-sites-first,breadth-first", help="empty: no comparison of quality"
+    )
+    parser.add_argument("--connections", type=int, default=32, help="connections of each crawl [32]")
+    parser.add_argument("--delay", type=float, default=2.0, help="seconds between two visits to a site [2]")
+    parser.add_argument("--share", type=float, default=0.6, help="stop each crawl after this share of the pages [0.6]")
+    parser.add_argument(
+        "--protocols", default="16", help="connections of the comparison of protocols; empty: none [16]"
+    )
+    parser.add_argument("--json", type=Path, help="file for all numbers")
+    return parser.parse_args()
+
+
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("graph", nargs="*", type=Path, help="graphs to crawl [three generated webs]")
-    options.add_argument("--servers", default="measured-tcp", help="model of servers, or its file [measured-tcp]")
-    options.add_argument("--times", type=float, default=1.0, help="how many times as fast servers are [1]")
-    options.add_argument("--strategies", default="larger-sites-first,breadth-first")
-    options.add_argument("--connections", type=int, default=32, help="connections of each crawl [32]")
-    options.add_argument("--delay", type=float, default=2.0, help="seconds between two visits to a site [2]")
-    options.add_argument("--share", type=float, default=0.6, help="stop each crawl after this share of the pages [0.6]")
-    options.add_argument("--protocols", default="4,16", help="connections of the comparison of protocols; empty: none")
-    options.add_argument("--json", type=Path, help="file for all numbers")
-    args = options.parse_args()
+    args = options()
     compile_all()
     model = sped_up(model_named(args.servers), args.times)
-
-    def most_of(graph: Graph) -> int:
-        return math.ceil(args.share * graph.pages)
-
-    found: dict[str, list[dict[str, object]]] = {"quality": [], "protocols": []}
     settings = [
-        (name, LiveSetting(graph, model, connections=args.connections, delay_s=args.delay, max_pages=most_of(graph)))
+        (name, LiveSetting(graph, model, connections=args.connections, delay_s=args.delay, max_pages=most))
         for name, graph in webs(args.graph)
+        for most in [math.ceil(args.share * graph.pages)]
     ]
+    found: dict[str, list[dict[str, object]]] = {"quality": [], "protocols": []}
+    strategies = [name for name in args.strategies.split(",") if name]
     print(
-        "| web | strategy | pages/s simulated | live | own ms a page | largest | mean | within 5 % | the same with own time | | |"
+        "Errors of predicted quality; the last three columns are those of a simulation with the own time of the crawler\n"
+    )
+    print(
+        "| web | strategy | pages/s simulated | live | own ms | largest | mean | within 5 % | largest | mean | within 5 % |"
     )
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name, given in settings:
-        found["quality"] += [quality(name, replace(given, strategy=one)) for one in args.strategies.split(",")]
-    if connections := [int(count) for count in args.protocols.split(",") if count]:
-        print("\n| web | connections | simulated 1.1/1.0 | pipelining/1.1 | live 1.1/1.0 | pipelining/1.1 |")
-        print("|---|---:|---:|---:|---:|---:|")
-        for name, given in settings:
-            found["protocols"] += protocols(name, given, connections)
+        found["quality"] += [quality(name, replace(given, strategy=one)) for one in strategies]
+    print("\n| web | connections | simulated 1.1/1.0 | pipelining/1.1 | live 1.1/1.0 | pipelining/1.1 |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for name, given in settings:
+        found["protocols"] += protocols(name, given, [int(count) for count in args.protocols.split(",") if count])
     if args.json:
         args.json.write_text(json.dumps(found, indent=1))
 

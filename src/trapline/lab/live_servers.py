@@ -249,15 +249,16 @@ class ProtocolRatios:
 def protocol_batches(
     given: LiveSetting, connections: Sequence[int], live_connections: Sequence[int] = ()
 ) -> list[ProtocolBatch]:
-    """Fetch all pages of a web that are known from the start, without delays, in one visit per site as far as servers allow.
+    """Fetch pages that are all known from the start, without delays, with as many pages in a visit as servers allow.
 
-    Live crawls run for the numbers of connections in `live_connections`.
+    With HTTP/1.0 a visit has one page, because a visit of a live crawl ends with its connection. Live crawls run for the
+    numbers of connections in `live_connections`.
     """
-    batch = replace(given, strategy="breadth-first", delay_s=0.0, per_connection=0, all_known=True)
+    batch = replace(given, strategy="breadth-first", delay_s=0.0, all_known=True)
     found = []
     for count in connections:
         for protocol in PROTOCOLS:
-            one = replace(batch, connections=count, protocol=protocol)
+            one = replace(batch, connections=count, protocol=protocol, per_connection=int(protocol == "http/1.0"))
             actual = live(one).pages_per_second() if count in live_connections else None
             found.append(ProtocolBatch(protocol, count, simulated(one).pages_per_second(), actual))
     return found
