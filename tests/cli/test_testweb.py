@@ -49,11 +49,11 @@ def test_json_output_has_the_addresses_first_and_then_the_results(graph: Path, t
 
 def test_servers_of_a_model_are_those_of_the_simulator(graph: Path, tmp_path: Path) -> None:
     file = tmp_path / "slow.toml"
-    file.write_text('based_on = "constant"\nthink_median_s = 0.3\n')
-    process = started(graph, "--json", "--servers", file)
+    file.write_text('based_on = "constant"\nthink_median_s = 0.3\nrefused = 1.0\n')
+    process = started(graph, "--json", "--servers", file, "--faults", "model")
     web = build_web(numbered()).at(json.loads(process.stdout.readline())["port"])
     began = time.monotonic()
-    assert response_to(web, 0, "Connection: close").startswith(b"HTTP/1.1 200 ")
+    assert response_to(web, 0, "Connection: close").startswith(b"HTTP/1.1 404 ")
     assert time.monotonic() - began >= 0.3
     process.terminate()
     process.communicate(timeout=20)
@@ -120,6 +120,7 @@ def test_a_changing_web_writes_the_files_from_which_freshness_is_measured(
         (["--changes", "poisson:1h", "--providers", "smart", "--schedule-ahead", "1h"], "also give --providers super"),
         (["--changes", "poisson:1h", "--providers", "smart", "--lie-every", "1h"], "--lie-every has no effect"),
         (["--servers", "mesured"], "did you mean 'measured'?"),
+        (["--faults", "model"], "there is no server model; also give --servers"),
         (["--servers", "measured", "--latency", "1s"], "--latency has no effect with --servers"),
         (["--latency-spread", "1"], "also give --latency"),
         (["--bandwidth-spread", "1"], "also give --bandwidth"),

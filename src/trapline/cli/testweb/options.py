@@ -22,6 +22,7 @@ FAULTS = (
     "chunked, gzip, no-length, not-found, gone, error, unavailable, unavailable-once, too-many, empty, silent, reset, short-body,"
     " long-body, dribble, bad-chunks, broken-gzip, gzip-bomb, endless-body, endless-headers, garbage"
 )
+FAULTS_OF_MODEL = (("model", 1.0),)
 _SET_BY_MODEL = (
     *(
         "latency_s",
@@ -135,7 +136,7 @@ CONDUCT = Section(
         ("--disallow", "disallowed", share(), 0.0, "Share of paths that robots.txt rules forbid."),
         ("--crawl-delay", "crawl_delay_s", seconds(), 0.0, "Crawl-delay in robots.txt files with rules."),
         ("--redirects", "redirects", SHARES, (), "Shares of pages behind redirects: plain, chain, away, loop. [none]"),
-        ("--faults", "faults", SHARES, (), f"Shares of pages with faults: {FAULTS}. [none]"),
+        ("--faults", "faults", SHARES, (), f"Shares of pages with faults: {FAULTS}. Or model: as in --servers. [none]"),
         ("--faulty-sites", "faulty", share(), 1.0, "Share of sites that have these faults."),
     ),
 )
@@ -176,6 +177,8 @@ class SiteOptions:
             refuse(
                 _SET_BY_MODEL, "has no effect with --servers, which sets it; omit it, or change the file of the model"
             )
+        elif self.faults == FAULTS_OF_MODEL:
+            raise ConfigError("--faults model: there is no server model; also give --servers, such as measured")
         if not self.latency_s:
             refuse(("latency_spread",), "has no effect if the latency is 0; also give --latency")
         if self.bandwidth in (None, float("inf")):
@@ -195,6 +198,13 @@ class SiteOptions:
 
         return None if self.servers is None else modelled_servers(graph, model_named(self.servers), self.seed)
 
+    def served_faults(self) -> tuple[tuple[str, float], ...]:
+        """Return the faults, or those of the model: a failed fetch gets no answer, a refused one 404."""
+        if self.servers is None or self.faults != FAULTS_OF_MODEL:
+            return self.faults
+        model = model_named(self.servers)
+        return (("silent", model.failed), ("not-found", model.refused))
+
     def mix(self, validators: tuple[tuple[str, float], ...]) -> Any:
         from trapline.testweb import Behaviour, Mix
 
@@ -208,7 +218,7 @@ class SiteOptions:
             disallowed=self.disallowed,
             crawl_delay_s=self.crawl_delay_s,
             redirects=self.redirects,
-            faults=self.faults,
+            faults=self.served_faults(),
         )
         return Mix(
             base,
