@@ -73,7 +73,7 @@ def test_the_time_of_the_crawler_itself_makes_pages_slower() -> None:
 
 
 @slow
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", ["keep-alive", "http/1.0"])
 def test_a_live_crawl_takes_at_least_the_time_of_its_servers(protocol: str) -> None:
     found = compared(replace(SETTING, protocol=protocol))
     assert found.own_s > 0.0 and found.plain.same_pages > 0.5

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from trapline.crawl.engine.options import CrawlOptions, live_rules
 from trapline.crawl.engine.run import open_crawl
 from trapline.crawl.engine.status import DRAINED, MAX_PAGES, CrawlStatus
-from trapline.errors import TraplineError
+from trapline.errors import ConfigError, TraplineError
 from trapline.fetch.limits import Limits
 from trapline.frontier import FETCHED, Rules
 from trapline.graph import Graph, pagerank
@@ -202,7 +202,10 @@ def agreement(predicted: CrawlTimes, actual: CrawlTimes, value: Floats, points: 
 
 
 def own_seconds(predicted: CrawlTimes, actual: CrawlTimes) -> float:
-    """Return how much longer a page took live than simulated, on average over the pages of both crawls."""
+    """Return how much longer a page took live than simulated, on average over the pages of both crawls.
+
+    Not for pipelining, where a live page is requested before the page in front of it is complete.
+    """
     _, ours, theirs = np.intersect1d(predicted.page, actual.page, return_indices=True)
     return float(np.mean(actual.taken_s[theirs] - predicted.taken_s[ours]))
 
@@ -219,7 +222,9 @@ class LiveComparison:
 
 
 def compared(given: LiveSetting) -> LiveComparison:
-    """Run both crawls and compare them. The value of a page is its PageRank."""
+    """Run both crawls and compare them, without pipelining. The value of a page is its PageRank."""
+    if given.protocol == "pipelining":
+        raise ConfigError("a crawl with pipelining cannot be compared page by page; choose keep-alive or http/1.0")
     value, actual, predicted = pagerank(given.graph), live(given), simulated(given)
     own_s = own_seconds(predicted, actual)
     slower = simulated(replace(given, own_s=max(0.0, own_s)))
