@@ -176,7 +176,7 @@ class Xu:
         found = {reading: list(self._settings_of(name, claim, reading)) for reading in readings}
         verdict = every("", "", {str(number): one for number, (one, _) in enumerate(found[readings[0]])}).verdict
         ours = "; ".join(f"{reading}: {_counted(settings, claim)}" for reading, settings in found.items())
-        return PaperClaim(claim.text, claim.published, ours, verdict, claim.reason)
+        return PaperClaim(claim.text, claim.published, ours, verdict, "" if verdict == HOLDS else claim.reason)
 
     def _settings_of(self, name: str, claim: XuClaim, reading: str) -> Iterator[tuple[PaperClaim, float]]:
         """Yield the verdict and the worst difference for each trace, measure and length of a cycle."""
@@ -281,7 +281,8 @@ class Xu:
             notes=[
                 "Updates happen at polls, and a cycle begins at a poll. At the same time, the cycle begins first. So an update at the "
                 "beginning of a cycle is not in the frozen scores of this cycle, and a signal waits for a whole cycle. If a cycle is "
-                "one poll long, this concerns all updates. A second earlier, the same updates are in the scores at once."
+                "one poll long, this concerns all updates. A second earlier, the same updates are in the scores at once, and a published "
+                "point is a forecast for one second only."
             ],
         )
 

@@ -39,7 +39,7 @@ class XuCell:
 class XuClaim:
     """A claim about differences between settings: each is above `least`, or with a margin, within it.
 
-    `ours`: the claim is about our policy, not about the paper's.
+    `reason`: why it may not hold. `ours`: the claim is about our policy, not about the paper's.
     """
 
     text: str
@@ -170,10 +170,7 @@ def _figure_3(base: ReplayConditions) -> XuFigure:
         claims=[
             XuClaim("freshness rises from a share of .1 to .3", "increases monotonically", gain(0.3, 0.1)),
             XuClaim(f"freshness is flat from .3 to .6 (within {FLAT:g})", "remains the same", gain(0.6, 0.3), margin=FLAT),
-            XuClaim(
-                "freshness falls from .6 to .9", "decreases monotonically", gain(0.6, 0.9),
-                "We see a fall only where normal pages get higher scores than all others.",
-            ),
+            XuClaim("freshness falls from .6 to .9", "decreases monotonically", gain(0.6, 0.9)),
             XuClaim(
                 f"super providers alone are as fresh as shares of .3 to .6 (within {FLAT:g})", "almost the same",
                 _plateau, why, margin=FLAT,
@@ -268,10 +265,7 @@ def _figure_5(base: ReplayConditions) -> XuFigure:
         cells=published + alone,
         claims=[
             XuClaim("freshness falls with precision", "the more precise, the better", _precisions),
-            XuClaim(
-                "the first step, 1 to .75, costs the most", "after that, not as much", _first_step,
-                "A moved point costs about the same, whether few points are wrong or many.",
-            ),
+            XuClaim("the first step, 1 to .75, costs the most", "after that, not as much", _first_step),
             XuClaim("residual-life falls with precision", "a claim of Trapline", _precisions, ours=True),
             XuClaim(
                 f"residual-life with a precision of .25 is not below signals alone (by {SLACK:g})", "a claim of Trapline",
