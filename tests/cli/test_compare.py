@@ -154,7 +154,7 @@ def test_every_strategy_sees_the_same_web_as_when_it_runs_alone(web: str, tmp_pa
     for crawl in found["crawls"]:
         assert run(["simulate", web, "--strategy", crawl["strategy"], *conditions, "--json", "-"]) == 0
         alone = json.loads(capsys.readouterr().out)
-        timed = {"wall_seconds", "score_seconds"}
+        timed = {"wall_seconds", "score_seconds", "processor"}
         assert {k: v for k, v in crawl.items() if k not in timed} == {k: alone[k] for k in crawl if k not in timed}
 
 
@@ -318,7 +318,7 @@ def test_a_crawl_of_a_sweep_is_the_crawl_by_itself(web: str, tmp_path: Path) -> 
     options = ["--delay", "2", "--per-connection", "5", "--connections", "3"]
     alone = compare(tmp_path / "alone", web, "opic", *options, "--protocol", "http/1.0")["crawls"][0]
     swept = compare(tmp_path / "swept", web, "opic", *options, "--protocol", "keep-alive,http/1.0")["crawls"][1]
-    for own in ("wall_seconds", "variant", "label"):
+    for own in ("wall_seconds", "processor", "variant", "label"):
         alone.pop(own), swept.pop(own)
     assert swept == alone
 

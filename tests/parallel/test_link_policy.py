@@ -35,7 +35,7 @@ OWN = CrawlOptions((SEED,), own_hosts=("test",))
         (["--mode", "firewall", "--partition", "address"], "--partition address needs --mode exchange"),
         (["--mode", "fire-wall"], "not a mode of a live crawl; "),
         (["--mode", "dynamic"], "not a mode of a live crawl; "),
-        (["--partition", "site"], "partition function 'site': "),
+        (["--partition", "site"], "unknown partition function 'site'; did you mean 'site-hash'?"),
         (["--partition", "suffix"], "needs the partition of each suffix; give --suffixes"),
         (["--suffixes", "edu=0"], "has an effect only with --partition suffix"),
         (["--partition", "suffix", "--suffixes", "edu=9"], "partition 9 is not in 0..2"),

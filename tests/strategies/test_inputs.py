@@ -101,7 +101,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 
 def test_the_error_for_an_unknown_name_suggests_the_nearest() -> None:
-    with pytest.raises(ConfigError, match=r"--quality pagerang: no such file.*did you mean 'pagerank'"):
+    with pytest.raises(ConfigError, match=r"--quality pagerang: not a file.*did you mean 'pagerank'"):
         quality("pagerang")
 
 

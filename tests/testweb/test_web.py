@@ -165,7 +165,7 @@ def test_sites_differ_as_requested_and_equally_for_the_same_seed() -> None:
     ("wrong", "hint"),
     [
         ({"faults": (("rest", 0.1),)}, "did you mean 'reset'"),
-        ({"faults": (("reset", 0.7), ("silent", 0.7))}, "add up"),
+        ({"faults": (("reset", 0.7), ("silent", 0.7))}, "a sum of at most 1"),
         ({"robots": "rule"}, "did you mean 'rules'"),
         ({"redirects": (("chains", 0.1),)}, "did you mean 'chain'"),
         ({"latency_s": -1.0}, "latency_s"),

@@ -135,7 +135,7 @@ LIVE = Section(
         ),
         (
             "--own-hosts", "own_hosts", Many("HOST"), (),
-            "Your own host, with subdomains. Several processes may visit it at once; the crawl stays on such hosts. Repeatable.",
+            "Your host, with subdomains: processes may visit it at once. Limits the scope. Repeatable.",
         ),
     ),
 )  # fmt: skip

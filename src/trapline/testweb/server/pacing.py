@@ -21,7 +21,7 @@ def arrivals(
     that knows the length of an answer would not wait for the end of the connection.
 
     >>> list(arrivals(7_000, rate=10_000.0, round_trip_s=1.0, window=2_000.0))
-    [(0.2, 2000), (1.4, 4000), (2.1, 1000)]
+    [(0.2, 2000), (1.4, 4000), (2.05, 500), (2.1, 500)]
     >>> list(arrivals(100, rate=math.inf, closing_s=0.5))
     [(0.0, 99), (0.5, 1)]
     """
