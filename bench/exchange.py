@@ -18,7 +18,7 @@ from trapline.graph.strings import StoredStrings, stored
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.simulated.crawl import EXCHANGE, ExchangeRules, ParallelCrawl, ParallelPlan, simulate_parallel
 from trapline.parallel.transport.url_batches import LinkRow, decode, encode
-from trapline.simulate.servers import constant_servers
+from trapline.servers.sampled import constant_servers
 from trapline.strategies import strategies
 
 

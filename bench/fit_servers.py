@@ -1,4 +1,4 @@
-"""Fits `trapline.simulate.modelled.ServerModel` to real records: TRAPLINE_DATA=DIR python bench/fit_servers.py [--plot]
+"""Fits `trapline.servers.model.ServerModel` to real records: TRAPLINE_DATA=DIR python bench/fit_servers.py [--plot]
 
 Reads the records in DIR, which docs/server-models.md lists, prints every parameter with the records that it comes from and
 the quality of the fit, and compares the parameters with the defaults in the code. --plot also draws docs/server-models.png.

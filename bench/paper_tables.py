@@ -1,12 +1,20 @@
-"""Prints a reproduced paper as tables in Markdown: python bench/paper_tables.py trapline-castillo/castillo.json
+"""Writes the results of reproduced papers into the documentation: python bench/paper_tables.py trapline-papers
 
-docs/reproduce-castillo.md has what this prints, below its introduction.
+The folder has the JSON of one or more papers. Their claims and tables go to docs/results/NAME.json; the pages docs/reproduce-NAME.md and
+docs/reproduce.md have them below the line MARK.
 """
 
 import json
 import sys
 from pathlib import Path
 from typing import Any
+
+DOCS = Path(__file__).parents[1] / "docs"
+RESULTS = DOCS / "results"
+PAPERS = ("cao", "castillo", "thesis", "cho", "xu")
+MARK = "<!-- Below this line: python bench/paper_tables.py -->"
+HEAD = ["item", "claim", "published", "ours", "verdict", "reason"]
+Found = dict[str, Any]
 
 
 def row(cells: list[str]) -> str:
@@ -17,26 +25,72 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join([row(head), row(["---"] * len(head)), *map(row, rows)])
 
 
-def claims(found: dict[str, Any]) -> str:
-    rows = [
+def claims(found: Found) -> list[list[str]]:
+    return [
         [item["name"], one["text"], one["published"], one["ours"], f"**{one['verdict']}**", one["reason"]]
         for item in found["items"]
         for one in item["claims"]
     ]
-    return table(["item", "claim", "published", "ours", "verdict", "reason"], rows)
 
 
-def main(file: Path) -> None:
-    found = json.loads(file.read_text(encoding="utf-8"))
-    print(f"## Claims\n\n{claims(found)}")
+def paper_part(found: Found) -> str:
+    """Return what the page of a paper has below the mark: the claims, each item with its tables and notes, and the webs."""
+    options = " ".join(f"{name}={value}" for name, value in found["options"].items() if value not in (None, [], False))
+    parts = [
+        f"From Trapline {found['trapline']}, {options or 'with default options'}.",
+        "## Claims",
+        table(HEAD, claims(found)),
+    ]
     for item in found["items"]:
-        for one in item["tables"]:
-            print(
-                f"\n## {item['name']}: {item['title']}\n\n{one['title']}; {item['setting']}.\n\n{table(one['head'], one['rows'])}"
-            )
-    print("\n## Webs\n")
-    for name in found["webs"]:
-        print(f"- {name}")
+        parts += [f"## {item['name']}: {item['title']}", f"{item['setting'].removesuffix('.')}."]
+        parts += [f"{one['title']}\n\n{table(one['head'], one['rows'])}" for one in item["tables"]]
+        parts += item["notes"]
+    return "\n\n".join([*parts, "## Webs", "\n".join(f"- {name}" for name in found["webs"])])
+
+
+def summary_part(papers: list[Found]) -> str:
+    """Return what docs/reproduce.md has below the mark: how many claims of each paper hold, and all claims."""
+    verdicts = ["holds", "holds in part", "does not hold", "undecided"]
+    counts = [
+        [f"[{one['paper']}](reproduce-{one['paper']}.md)", f"{len(claims(one))}"]
+        + [f"{sum(f'**{verdict}**' == claim[4] for claim in claims(one))}" for verdict in verdicts]
+        for one in papers
+    ]
+    rows = [
+        [f"[{one['paper']}, {name}](reproduce-{one['paper']}.md)", text, published, ours, verdict]
+        for one in papers
+        for name, text, published, ours, verdict, _ in claims(one)
+    ]
+    head = ["item", "claim", "published", "ours", "verdict"]
+    return f"## Claims\n\n{table(['paper', 'claims', *verdicts], counts)}\n\n{table(head, rows)}"
+
+
+def known() -> list[Found]:
+    files = [RESULTS / f"{name}.json" for name in PAPERS]
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
+
+
+def page(name: str, part: str) -> str:
+    """Return the page of the documentation with this part below its mark."""
+    above = (DOCS / name).read_text(encoding="utf-8").split(MARK)[0].rstrip()
+    return f"{above}\n\n{MARK}\n\n{part}\n"
+
+
+def pages() -> dict[str, str]:
+    papers = known()
+    parts = {f"reproduce-{one['paper']}.md": paper_part(one) for one in papers}
+    return {name: page(name, part) for name, part in (parts | {"reproduce.md": summary_part(papers)}).items()}
+
+
+def main(folder: Path) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    for file in sorted(folder.glob("*.json")):
+        if file.stem in PAPERS:
+            found = json.loads(file.read_text(encoding="utf-8"))
+            found["items"] = [{key: value for key, value in item.items() if key != "charts"} for item in found["items"]]
+            (RESULTS / file.name).write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    for name, text in pages().items():
+        (DOCS / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

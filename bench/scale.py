@@ -31,8 +31,7 @@ from trapline.parallel.partition import Partitioning
 from trapline.parallel.simulated.crawl import EXCHANGE, ExchangeRules, ParallelPlan, simulate_parallel
 from trapline.parallel.simulated.measures import ParallelRecord, judge
 from trapline.parallel.simulated.planning import BYTES_PER_URL
-from trapline.servers.sampled import modelled_servers
-from trapline.simulate.servers import Servers, constant_servers
+from trapline.servers.sampled import Servers, constant_servers, modelled_servers
 from trapline.strategies import strategies
 
 LOOP_S, STORE_S = 204e-6, 130e-6  # processor time per page (docs/how-to/benchmark-live.md)

@@ -175,3 +175,10 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
             served.send_signal(signal.SIGTERM)
             served.wait(30)
     assert (tmp_path / "first" / "report.html").exists() and (tmp_path / "compared" / "compare.html").exists()
+
+
+def test_the_results_of_papers_are_those_of_the_recorded_runs() -> None:
+    from bench.paper_tables import pages
+
+    for name, text in pages().items():
+        assert (DOCS / name).read_text(encoding="utf-8") == text, f"{name}: run bench/paper_tables.py"

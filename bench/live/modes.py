@@ -27,7 +27,7 @@ from trapline.parallel import CROSS_OVER, EXCHANGE, FIREWALL
 from trapline.parallel.partition import Partitioning, most_linked
 from trapline.parallel.simulated.crawl import ExchangeRules, ParallelPlan, simulate_parallel
 from trapline.parallel.simulated.measures import judge, random_seeds
-from trapline.simulate.servers import constant_servers
+from trapline.servers.sampled import constant_servers
 from trapline.strategies import load_strategy
 from trapline.testweb import Behaviour, Served, build_web, serve
 

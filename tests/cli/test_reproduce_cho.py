@@ -7,25 +7,33 @@ from pathlib import Path
 import pytest
 
 from trapline.cli import run
-from trapline.lab.cho_web import QUICK, WHOLE
+from trapline.lab import cho_study
+from trapline.lab.cho_study import QUICK, WHOLE
 
 SMALL = ("--pages", "1000", "--draws", "2", "--quick")
 
 
-def test_tables_verdicts_numbers_and_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file, pictures = tmp_path / "cho.json", tmp_path / "pictures"
-    assert run(["reproduce", "cho", *SMALL, "--experiment", "1,6", "--output", str(pictures), "--json", str(file)]) == 0
+def test_tables_verdicts_numbers_and_plots_also_after_an_interrupt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["reproduce", "cho", *SMALL, "--experiment", "1,6", "--output", str(tmp_path)]
+    with monkeypatch.context() as changes:
+        changes.setattr(cho_study, "numbers_of", lambda _: raise_interrupt())
+        assert run(arguments) == 130
+    assert run([*arguments, "--json", str(tmp_path / "numbers.json")]) == 0
     shown = capsys.readouterr().out
-    assert "Experiment 1." in shown and "Experiment 6." in shown and "Experiment 2." not in shown
-    assert sorted(picture.name for picture in pictures.iterdir()) == ["cho-1.png", "cho-6.png"]
-    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures.iterdir())
-    found = json.loads(file.read_text())["graphs"][0]
-    assert (found["pages"], found["draws"]) == (1000, 2)
-    points = found["experiments"]["1"]["charts"]["1a"]["points"]
-    assert all(0.0 < point["mean"] <= 1.0 and len(point["values"]) == 2 for point in points)
-    claims = found["experiments"]["1"]["claims"]
-    assert {one["verdict"] for one in claims} <= {"holds", "does not hold", "undecided"}
-    assert all(one["claim"] in shown for one in claims)
+    assert "experiment 1." in shown and "experiment 6." in shown and "experiment 2." not in shown
+    assert sorted(picture.name for picture in tmp_path.glob("*.png")) == ["cho-1a.png"]
+    found = json.loads((tmp_path / "cho.json").read_text())
+    assert found == json.loads((tmp_path / "numbers.json").read_text())
+    assert found["webs"] == ["generated 1,000 pages, 25 sites, seed 1"] and found["options"]["draws"] == 2
+    claims = [claim for item in found["items"] for claim in item["claims"]]
+    assert {one["verdict"] for one in claims} <= {"holds", "does not hold", "holds in part"}
+    assert (tmp_path / "cho.html").read_text().count("<tr><td class=") == len(claims)
+
+
+def raise_interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize(
@@ -39,9 +47,9 @@ def test_tables_verdicts_numbers_and_pictures(tmp_path: Path, capsys: pytest.Cap
     ],
 )
 def test_invalid_input_is_reported_in_one_line_with_exit_code_2(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["reproduce", "cho", *arguments]) == 2
+    assert run(["reproduce", "cho", *arguments, "-o", str(tmp_path)]) == 2
     said = capsys.readouterr().err.strip()
     assert message in said and "\n" not in said
 
@@ -49,7 +57,7 @@ def test_invalid_input_is_reported_in_one_line_with_exit_code_2(
 def test_a_graph_of_one_site_is_refused_with_a_hint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edges = tmp_path / "web.txt"
     edges.write_text("".join(f"{page}\t{page + 1}\n" for page in range(1200)))
-    assert run(["reproduce", "cho", "--graph", str(edges)]) == 2
+    assert run(["reproduce", "cho", "--graph", str(edges), "-o", str(tmp_path)]) == 2
     assert "give --ids-per-site" in capsys.readouterr().err
 
 

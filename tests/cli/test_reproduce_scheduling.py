@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab.made_up_crawls import made_up_crawl
 from trapline.cli import run
+from trapline.cli.reproduce.scheduling import PaperOptions, cao_plan, castillo_plan, thesis_plan
 from trapline.graph import generate, save
-from trapline.lab import orders
+from trapline.lab import cao_throughput, castillo_live, orders
+from trapline.report import plot
 
 Captured = pytest.CaptureFixture[str]
 SMALL = ["reproduce", "castillo", "--pages", "2000", "--webs", "2"]
@@ -25,30 +28,40 @@ def test_it_writes_a_page_plots_and_json_and_continues_after_an_interrupt(
             raise KeyboardInterrupt
         return crawled(*args)  # type: ignore[arg-type]
 
+    monkeypatch.setattr(castillo_live, "crawl_live", made_up_crawl)
+    monkeypatch.setattr(plot, "chart_png", lambda *_: b"")  # cao draws real ones
     monkeypatch.setattr(orders, "crawled", interrupted)
     assert run([*SMALL, "-o", str(tmp_path)]) == 130
     assert not (tmp_path / "castillo.html").exists()
     assert run([*SMALL, "-o", str(tmp_path)]) == 0
     done = capsys.readouterr()
-    assert "castillo: 13 claims: " in done.out and "were done before and not repeated" in done.err
+    assert "castillo: 20 claims: " in done.out and "were done before and not repeated" in done.err
     found = json.loads((tmp_path / "castillo.json").read_text())
-    assert found["paper"] == "castillo" and sum(len(item["claims"]) for item in found["items"]) == 13
+    assert found["paper"] == "castillo" and sum(len(item["claims"]) for item in found["items"]) == 20
     page = (tmp_path / "castillo.html").read_text()
     assert (
-        page.count("<tr><td class=") == 13 and "<script src" not in page and "http://" not in page.split("</style>")[1]
+        page.count("<tr><td class=") == 20 and "<script src" not in page and "http://" not in page.split("</style>")[1]
     )
     names = {chart["name"] for item in found["items"] for chart in item["charts"]}
     assert {path.name for path in tmp_path.glob("*.png")} == {f"castillo-{name}.png" for name in names}
+    the_thesis_reuses_the_runs(tmp_path, capsys)
 
 
-def test_a_graph_of_the_user_is_used_for_orders(tmp_path: Path, capsys: Captured) -> None:
+def the_thesis_reuses_the_runs(folder: Path, capsys: Captured) -> None:
+    assert run(["reproduce", "thesis", *SMALL[2:], "-o", str(folder), "--json", "-"]) == 0
+    done = capsys.readouterr()
+    assert "runs were done before" in done.err
+    found = json.loads(done.out)
+    assert found == json.loads((folder / "thesis.json").read_text())
+    assert found["paper"] == "thesis" and found["items"][2]["name"] == "table 4.1"
+
+
+def test_a_graph_of_the_user_is_used(tmp_path: Path) -> None:
     save(generate(2000, 50, seed=3), tmp_path / "mine")
-    assert (
-        run(["reproduce", "castillo", "--quick", "--webs", "1", "--graph", str(tmp_path / "mine"), "-o", str(tmp_path)])
-        == 0
-    )
-    found = json.loads((tmp_path / "castillo.json").read_text())
-    assert found["webs"][0] == "mine, 2,000 pages"
+    options = PaperOptions(graph=(str(tmp_path / "mine"),), webs=1, quick=True)
+    for plan in (castillo_plan(options), thesis_plan(options), cao_plan(options)):
+        assert plan.webs[0] == "mine, 2,000 pages"
+        assert any(run.key.startswith("mine, 2,000 pages; ") for run in plan.runs())
 
 
 def test_mistakes_are_reported_in_one_line(tmp_path: Path, capsys: Captured) -> None:
@@ -58,9 +71,17 @@ def test_mistakes_are_reported_in_one_line(tmp_path: Path, capsys: Captured) -> 
     assert "absent" in capsys.readouterr().err
 
 
-def test_cao_writes_the_same_kinds_of_files(tmp_path: Path, capsys: Captured) -> None:
+def test_cao_writes_the_same_kinds_of_files(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cao_throughput, "crawl_live", made_up_crawl)
     assert run(["reproduce", "cao", "--pages", "2000", "--webs", "2", "-o", str(tmp_path)]) == 0
-    assert "cao: 10 claims: " in capsys.readouterr().out
+    assert "cao: 19 claims: " in capsys.readouterr().out
     found = json.loads((tmp_path / "cao.json").read_text())
-    assert [item["name"] for item in found["items"]] == ["fig. 6", "fig. 7"]
-    assert len(list(tmp_path.glob("cao-*.png"))) == 6 and (tmp_path / "cao.html").exists()
+    assert [item["name"] for item in found["items"]] == [
+        "fig. 3",
+        "fig. 4",
+        "fig. 4, live",
+        "fig. 5",
+        "fig. 6",
+        "fig. 7",
+    ]
+    assert len(list(tmp_path.glob("cao-*.png"))) == 10 and (tmp_path / "cao.html").exists()

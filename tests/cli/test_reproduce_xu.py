@@ -61,7 +61,7 @@ def test_without_options_it_needs_no_file_of_the_user(
         (["xu", "--cycles", "1,0"], "--cycles 1,0: give whole numbers of polls above 0"),
         (["xu", *QUICK, *QUICK], "two traces are called bursty-20; give each trace once"),
         (["xu", "--json", "/nowhere/x.json", *QUICK], "there is no folder"),
-        (["xy"], "unknown command 'xy'; valid: cao, castillo, cho, xu"),
+        (["xy"], "unknown command 'xy'; valid: all, cao, castillo, cho, thesis, xu"),
     ],
 )
 def test_invalid_input_is_reported_in_one_line_with_exit_code_2(

@@ -18,8 +18,8 @@ from tests.frontier.worlds import ASKED, PAIRS, SEED, Rank
 from trapline.frontier import Rules
 from trapline.frontier.core.visits import SLOT_BITS
 from trapline.graph import Graph, generate
+from trapline.servers.sampled import Servers
 from trapline.simulate import Network, constant_servers, simulate
-from trapline.simulate.servers import Servers
 from trapline.strategies import Strategy, load_strategy, pair, strategies
 from trapline.strategies.base.inputs import default_rules
 

@@ -3,16 +3,22 @@
 import numpy as np
 import pytest
 
+from tests.lab.made_up_crawls import made_up_crawl
 from trapline.frontier import Rules
-from trapline.lab.cao import CONNECTIONS, Cao, CaoCrawl, crawl_run
-from trapline.lab.orders import Shelf, generated
+from trapline.lab import cao_throughput
+from trapline.lab.cao import CONNECTIONS, CaoCrawl, CaoWebs, cao, crawl_run
+from trapline.lab.cao_throughput import protocols, requests_per_connection
 from trapline.lab.paper import FAILS, HOLDS, IN_PART
 from trapline.lab.study import Result, Study
+from trapline.lab.webs import WebCache, equal_sites, generated
+from trapline.servers.sampled import modelled_servers
 from trapline.simulate import simulate
-from trapline.simulate.modelled import modelled_servers
 from trapline.strategies import load_strategy
+from trapline.testweb import Mix
+from trapline.testweb.web.behaviour import behaviours
 
 WEBS = [generated(2_000, 60, seed) for seed in (1, 2)]
+CAO = CaoWebs(WEBS, equal_sites(4, 220), equal_sites(20, 30), 100, (1, 2))
 
 
 def test_times_and_qualities_are_those_of_the_simulated_crawl() -> None:
@@ -26,7 +32,7 @@ def test_times_and_qualities_are_those_of_the_simulated_crawl() -> None:
         inputs={"quality": web.pagerank},
         seed=1,
     )
-    found = crawl_run(Shelf(), WEBS[0], CaoCrawl("quality", "pagerank"), 1).compute()
+    found = crawl_run(WebCache(), WEBS[0], CaoCrawl("quality", "pagerank"), 1).compute()
     half = len(crawl.log.page) // 2
     assert found["seconds"][50] == pytest.approx(crawl.log.end[half - 1], abs=1e-3)
     assert found["seconds"][100] == pytest.approx(crawl.simulated_seconds, abs=1e-3)
@@ -41,13 +47,14 @@ def test_moments_are_fractions_of_the_time_of_breadth_first() -> None:
         seconds = [percent / speed for percent in range(101)]
         return {"seconds": seconds, "quality": [percent / 100 for percent in range(101)], "average": 0.5}
 
-    experiments = Cao(WEBS)
+    figures = cao(CAO).parts[-2:]
     speeds = {"breadth-first": 1.0, "performance": 2.0, "quality": 1.0, "crawl-ability": 1.0}
     results = {
         run.key: made_up(next(v for name, v in speeds.items() if f"; {name}, " in run.key))
-        for run in experiments.runs()
+        for figure in figures
+        for run in figure.runs
     }
-    six, seven = experiments.judged(results)
+    six, seven = (figure.items(results)[0] for figure in figures)
     assert [row[1] for row in six.tables[0].rows] == [
         "0.450 ± 0.000",
         "0.900 ± 0.000",
@@ -59,8 +66,32 @@ def test_moments_are_fractions_of_the_time_of_breadth_first() -> None:
     assert seven.claims[-1].verdict == HOLDS
 
 
-def test_every_claim_has_a_verdict() -> None:
-    experiments = Cao(WEBS)
-    items = experiments.judged(Study(None, "").results(experiments.runs(), lambda *_: None))
-    assert sum(len(item.claims) for item in items) == 10
-    assert all(claim.verdict in (HOLDS, IN_PART, FAILS) for item in items for claim in item.claims)
+def test_every_claim_has_a_verdict_and_what_is_not_run_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cao_throughput, "crawl_live", made_up_crawl)
+    plan = cao(CAO)
+    paper = plan.paper(Study(None, "").results(plan.runs(), lambda *_: None))
+    assert len(paper.claims) == 19
+    assert all(claim.verdict in (HOLDS, IN_PART, FAILS) for _, claim in paper.claims)
+    assert [item.name for item in paper.items if item.setting == "Not run."] == ["fig. 4, live"]
+    fast = next(item for item in paper.items if item.name == "fig. 5")
+    assert fast.tables[0].rows[1][1] == "60.0 ± 0.0" and fast.tables[0].rows[1][-1] == "60.0 ± 0.0"
+
+
+def test_the_crawler_finds_out_how_many_requests_servers_allow() -> None:
+    """A real crawl; the servers allow one request, a hundred, or a number in between."""
+    web = equal_sites(6, 220)
+    (run,) = requests_per_connection("", WebCache(), web, [1]).runs
+    allowed = behaviours(Mix(measured_requests=True), 6, 1)
+    assert run.compute()["requests"] == [one.requests_per_connection for one in allowed]
+
+
+def test_http_1_1_saves_connections() -> None:
+    rates = [
+        next(
+            run.compute()["pages_per_second"]
+            for run in protocols("", WebCache(), WEBS[:1]).runs
+            if f"throughput of {name}, r = 8," in run.key
+        )
+        for name in ("http/1.0", "keep-alive", "pipelining")
+    ]
+    assert rates == sorted(rates)

@@ -3,11 +3,29 @@
 import numpy as np
 import pytest
 
+from tests.lab.made_up_crawls import made_up_crawl
 from trapline.frontier import Rules
-from trapline.lab.castillo import CONNECTIONS, ORDERS, SPEED_UPS, Castillo, CastilloWebs
-from trapline.lab.orders import OrderCrawl, Shelf, WebSource, at_percents, evolved, generated, order_run, sites_run
-from trapline.lab.paper import FAILS, HOLDS, IN_PART, UNDECIDED, PaperItem, at_least, every, within
+from trapline.lab import castillo_live
+from trapline.lab.castillo import CastilloWebs, castillo, thesis
+from trapline.lab.castillo_orders import THESIS, agreement
+from trapline.lab.castillo_speed import CONNECTIONS, SPEED_UPS
+from trapline.lab.orders import (
+    BINS,
+    TIMES_S,
+    OrderCrawl,
+    at_percents,
+    batch_run,
+    batches_of,
+    crawled,
+    history_run,
+    order_run,
+    page_time_run,
+    sites_run,
+)
+from trapline.lab.paper import FAILS, HOLDS, IN_PART, UNDECIDED, Paper, at_least, every, within
 from trapline.lab.study import Result, Study
+from trapline.lab.webs import WebCache, WebSource, evolved, generated
+from trapline.servers.sampled import modelled_servers, page_seconds
 from trapline.simulate import constant_servers, simulate
 from trapline.simulate.log import fetched
 from trapline.simulate.metrics import average_cumulative_pagerank
@@ -22,17 +40,21 @@ def webs() -> CastilloWebs:
         [generated(PAGES, SITES, seed) for seed in (1, 2)],
         [evolved(PAGES, SITES, seed, 122.0) for seed in (1, 2)],
         [generated(2 * PAGES, 2 * SITES, seed) for seed in (1, 2)],
+        [generated(100, 10, seed) for seed in (1, 2)],
     )
 
 
 @pytest.fixture(scope="module")
-def items(webs: CastilloWebs) -> list[PaperItem]:
-    experiments = Castillo(webs)
-    return experiments.judged(Study(None, "").results(experiments.runs(), lambda *_: None))
+def papers(webs: CastilloWebs) -> dict[str, Paper]:
+    study, plans = Study(None, ""), (castillo(webs), thesis(webs))
+    with pytest.MonkeyPatch.context() as changes:
+        changes.setattr(castillo_live, "crawl_live", made_up_crawl)
+        results = study.results([run for plan in plans for run in plan.runs()], lambda *_: None)
+    return {plan.name: plan.paper(results) for plan in plans}
 
 
 def result(run_of_web: WebSource, crawl: OrderCrawl) -> Result:
-    return order_run(Shelf(), run_of_web, crawl).compute()
+    return order_run(WebCache(), run_of_web, crawl).compute()
 
 
 def test_an_order_is_that_of_the_simulator(webs: CastilloWebs) -> None:
@@ -60,28 +82,82 @@ def test_the_history_of_an_evolved_web_is_the_old_pagerank(webs: CastilloWebs) -
 
 
 def test_every_site_is_counted_once(webs: CastilloWebs) -> None:
-    found = sites_run(Shelf(), webs.orders[0]).compute()
+    found = sites_run(WebCache(), webs.orders[0]).compute()
     assert sum(found["sites"]) == SITES
 
 
-def test_every_item_has_verdicts_and_no_number_is_missing(items: list[PaperItem]) -> None:
-    assert len(items) == 8
-    for item in items:
+def test_the_pages_of_an_evolved_web_are_old_or_new(webs: CastilloWebs) -> None:
+    found = history_run(WebCache(), webs.histories[0]).compute()
+    web = webs.histories[0].load()
+    assert web.history is not None
+    new = web.history.page < 0
+    assert found["new"] == pytest.approx(new.mean())
+    assert found["old_pagerank"] == pytest.approx(1 - web.pagerank[new].sum() / web.pagerank.sum())
+
+
+def test_the_time_of_a_page_is_that_of_its_server(webs: CastilloWebs) -> None:
+    found = page_time_run(WebCache(), webs.speeds[0]).compute()
+    graph = webs.speeds[0].load().graph
+    seconds = page_seconds(modelled_servers(graph), graph).total
+    assert found["shares"][TIMES_S.index(1.5)] == pytest.approx((seconds < 1.5).mean(), abs=1e-6)
+    assert found["shares"] == sorted(found["shares"])
+
+
+def test_the_batch_in_the_middle_has_its_pages_and_its_time(webs: CastilloWebs) -> None:
+    """One connection, a page a second and no delay: a batch takes as many seconds as it has pages."""
+    found = batch_run(WebCache(), webs.orders[0], OrderCrawl("larger-sites-first", delay_s=0.0, batches=5)).compute()
+    assert 0 < found["pages"] <= PAGES / 5
+    assert found["hours"] == pytest.approx(found["pages"] / 3600)
+    assert found["active"] == pytest.approx([1.0] * BINS)
+    assert sum(2**power * sites for power, sites in enumerate(found["sites"])) <= found["pages"]
+
+
+def test_batches_are_those_of_the_frontier(webs: CastilloWebs) -> None:
+    """A batch begins when all visits of the one before are over, so no fetch spans the end of a batch."""
+    web = webs.orders[0].load()
+    crawl = OrderCrawl("larger-sites-first", SITES, 1.0, batches=20)
+    log = fetched(crawled(web, crawl).log)
+    bounds = batches_of(log.page, web.graph, crawl.batch(PAGES))
+    assert bounds[0] == (0, SITES) and bounds[-1][1] == len(
+        log.page
+    )  # first all home pages, which are fewer than a batch
+    assert max(end - first for first, end in bounds) == crawl.batch(PAGES)
+    for _, end in bounds[:-1]:
+        assert log.start[end:].min() >= log.end[:end].max()
+
+
+@pytest.mark.parametrize(("name", "items"), [("castillo", 9), ("thesis", 13)])
+def test_every_item_has_verdicts_and_no_number_is_missing(papers: dict[str, Paper], name: str, items: int) -> None:
+    assert len(papers[name].items) == items
+    for item in papers[name].items:
         assert item.claims and all(claim.verdict in (HOLDS, IN_PART, FAILS) and claim.ours for claim in item.claims)
         for table in item.tables:
             assert {len(row) for row in table.rows} == {len(table.head)}
         for chart in item.charts:
             for x, y in chart.curves.values():
-                assert len(x) == len(y) > 1 and np.isfinite(np.array(y)).all()
-    orders = next(item for item in items if item.name == "t. table 4.1")
-    assert [row[0] for row in orders.tables[0].rows] == list(ORDERS)
+                assert len(x) == len(y) > 0 and np.isfinite(np.array(y)).all()
 
 
-def test_the_reference_of_the_speed_up_has_a_speed_up_of_one(items: list[PaperItem]) -> None:
-    table = next(item for item in items if item.title == "Speed-up, B per connection").tables[0]
+def test_the_table_of_strategies_has_a_row_for_each(papers: dict[str, Paper]) -> None:
+    (table,) = next(item for item in papers["thesis"].items if item.name == "table 4.1").tables
+    assert [row[0] for row in table.rows] == list(THESIS)
+    assert table.rows[0][1] == "0.4952" and table.rows[-1][1] == "-"
+
+
+def test_both_papers_make_the_same_runs_once(webs: CastilloWebs) -> None:
+    keys = [{run.key for run in plan.runs()} for plan in (castillo(webs), thesis(webs))]
+    assert len(keys[0] & keys[1]) > len(keys[0]) / 2
+
+
+def test_the_reference_of_the_speed_up_has_a_speed_up_of_one(papers: dict[str, Paper]) -> None:
+    (table,) = next(item for item in papers["castillo"].items if item.title == "Speed-up, B per connection").tables
     unlimited = table.rows[-1]  # 20 MB/s is more than any server sends
     assert unlimited[2].startswith("1.00")
     assert len(unlimited) == 1 + 2 * len(CONNECTIONS) and unlimited[5] == f"{SPEED_UPS[256][-1]:g}"
+
+
+def test_agreement_counts_pairs_that_ascend() -> None:
+    assert agreement([1.0, 2.0, 3.0]) == 1.0 and agreement([3.0, 2.0, 1.0]) == 0.0
 
 
 def test_verdicts() -> None:

@@ -26,9 +26,10 @@ from trapline.parallel.simulated.crawl import (
 from trapline.parallel.simulated.partition_view import PartitionView, own_numbers, own_views
 from trapline.parallel.simulated.url_exchange import WAYS
 from trapline.rng import mixed
+from trapline.servers.sampled import Servers
 from trapline.simulate.driver import Run, begin
 from trapline.simulate.log import FetchLog
-from trapline.simulate.servers import Network, Servers
+from trapline.simulate.network import Network
 from trapline.strategies import Strategy
 
 

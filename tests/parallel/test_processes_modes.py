@@ -39,7 +39,7 @@ from trapline.parallel import CROSS_OVER, EXCHANGE, FIREWALL
 from trapline.parallel.folder.manifest import read
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.simulated.crawl import ExchangeRules, ParallelPlan, simulate_parallel
-from trapline.simulate.servers import constant_servers
+from trapline.servers.sampled import constant_servers
 from trapline.strategies import load_strategy
 from trapline.testweb import Served, check
 

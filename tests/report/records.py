@@ -11,7 +11,7 @@ from trapline.graph import generate
 from trapline.report import CrawlRecord, record_of
 from trapline.simulate import Crawl
 from trapline.simulate.log import FetchLog, fetched
-from trapline.simulate.servers import Network
+from trapline.simulate.network import Network
 
 GRAPH = generate(200, 8, seed=2)
 RANK = np.random.default_rng(5).pareto(1.5, GRAPH.pages) + 0.1

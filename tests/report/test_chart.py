@@ -25,7 +25,7 @@ from trapline.report.chart import (
     whole_of,
 )
 from trapline.report.svg import _SHAPES, COLOURS, COLOURS_ON_DARK, MARKERS, STROKES, look
-from trapline.simulate.servers import Network
+from trapline.simulate.network import Network
 from trapline.units import time_unit
 
 LINK = Network(bandwidth=50_000.0)

@@ -14,7 +14,7 @@ from trapline.report import record_of
 from trapline.simulate import simulate
 from trapline.simulate.breakdown import BATCH_BINS, MOST_DEPTHS
 from trapline.simulate.log import fetched, log_of
-from trapline.simulate.servers import Network
+from trapline.simulate.network import Network
 from trapline.strategies import load_strategy
 
 

@@ -12,7 +12,7 @@ from tests.simulate.logs import plausible_log
 from trapline.frontier import FAILED, FETCHED
 from trapline.simulate import timing
 from trapline.simulate.log import FetchLog, bytes_of, log_of
-from trapline.simulate.servers import Network
+from trapline.simulate.network import Network
 
 NOTHING = log_of()
 moments = st.floats(0, 1e7, allow_nan=False)

@@ -5,35 +5,22 @@ The claims are from the paper's text. Our copy of the paper has lost its digits:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from trapline.lab import cho_communication, cho_coverage, cho_modes, cho_overlap, cho_quality, cho_regions
-from trapline.lab.cho_web import ChoStudy, CrawledWeb, Scale
-from trapline.lab.judgement import Experiment
-from trapline.progress import ProgressCallback
+from trapline.lab.cho_study import Scale, part
+from trapline.lab.cho_web import CrawledWeb
+from trapline.lab.paper import PaperPlan
 
-_EVERY = (cho_coverage, cho_overlap, cho_communication, cho_quality, cho_modes, cho_regions)
-
-
-@dataclass(frozen=True, slots=True)
-class ChoReproduction:
-    """The results of the experiments on one web."""
-
-    web: CrawledWeb
-    draws: int
-    experiments: list[Experiment]
+TITLE = "Cho and Garcia-Molina: Parallel Crawlers"
+EXPERIMENTS = (cho_coverage, cho_overlap, cho_communication, cho_quality, cho_modes, cho_regions)
 
 
-def reproduce(
-    web: CrawledWeb, draws: int, scale: Scale, numbers: Sequence[int], progress: ProgressCallback
-) -> ChoReproduction:
-    """Run the experiments with these numbers. `progress` receives the number of experiments done, their total, and the
-    present crawl."""
-    study = ChoStudy(web, draws, scale, progress, len(numbers))
-    experiments = []
-    for number, module in enumerate(_EVERY, 1):
-        if number in numbers:
-            experiments.append(module.experiment(study))
-            study.passed()
-    progress(len(numbers), len(numbers), "experiments")
-    return ChoReproduction(web, draws, experiments)
+def cho(webs: Sequence[CrawledWeb], draws: int, scale: Scale, numbers: Sequence[int]) -> PaperPlan:
+    """Return the experiments with these numbers, on each web."""
+    labels = [f"web {number}" for number in range(1, len(webs) + 1)] if len(webs) > 1 else [""]
+    parts = [
+        part(EXPERIMENTS[number - 1].experiment, web, draws, scale, label)
+        for web, label in zip(webs, labels, strict=True)
+        for number in numbers
+    ]
+    return PaperPlan("cho", TITLE, parts, [web.name for web in webs])

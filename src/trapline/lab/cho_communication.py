@@ -7,22 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from trapline.lab.cho_web import PUBLISHED, ChoStudy, Measure, Setting, minus, ratio, sent, sent_at_once
-from trapline.lab.judgement import (
-    ClaimVerdict,
-    Curve,
-    Experiment,
-    ExperimentChart,
-    JudgedClaim,
-    Values,
-    above,
-    all_hold,
-    larger,
-    near,
-)
+from trapline.lab.cho_study import PUBLISHED, ChoStudy, Curve, Measure, Measured, item, ratio, sent, sent_at_once
+from trapline.lab.cho_web import Setting
+from trapline.lab.paper import PaperClaim, PaperItem, Values, at_least, close, differences, every, more
 
 SITE, URL, ANALYTIC = "site-hash", "url-hash", "links x (1 - 1/n)"
-BATCHED = "site-hash, a batch a step"
+BATCHED = "site-hash, a batch per step"
 # Shares of all pages that are replicated. The paper replicated 10,000 to 100,000 of 40 M pages (published, to the best of our knowledge).
 REPLICATED = {"1/4000": 4000, "1/1000": 1000, "1/400": 400, "1/100": 100, "1/10": 10}
 _LIKE_PAPER = ("1/4000", "1/400")
@@ -33,20 +23,20 @@ _LEAST_FILTER = 8  # least number of entries
 PARTITIONS, PART = 8, 5  # partitions for replication and filters; filters are tested on the first fifth of a crawl
 
 
-def experiment(study: ChoStudy) -> Experiment:
+def experiment(study: ChoStudy) -> PaperItem:
     """Run the experiment."""
     functions = _functions(study)
     replicated, filters = _replicated(study), _filters(study)
     names = {float(at): name for at, name in enumerate(["none", *REPLICATED])}
     filter_names = {float(at): name for at, name in enumerate(["none", *FILTERS, "all"])}
     charts = [
-        ExperimentChart("3a", "Links to pages of others", "partitions", "URLs sent per page", functions, doubling=True),
-        ExperimentChart("3b", "Popular URLs known everywhere", "share of pages replicated", "URLs sent per page", replicated, names),
-        ExperimentChart("3c", f"Filters of URLs sent, {PARTITIONS} partitions", "entries, as a share of a partition's pages",
+        Measured("3a", "Links to pages of others", "partitions", "URLs sent per page", functions),
+        Measured("3b", "Popular URLs known everywhere", "share of pages replicated", "URLs sent per page", replicated, names),
+        Measured("3c", f"Filters of URLs sent, {PARTITIONS} partitions", "entries, as a share of a partition's pages",
               "URLs sent per page", filters, filter_names),
     ]  # fmt: skip
     verdicts = [*_of_functions(functions), *_of_replication(replicated), *_of_filters(filters)]
-    return Experiment(3, "URLs exchanged", charts, verdicts, _notes(study))
+    return item(3, "URLs exchanged", study, charts, verdicts, _notes(study))
 
 
 def _functions(study: ChoStudy) -> dict[str, Curve]:
@@ -97,36 +87,35 @@ def _filters(study: ChoStudy) -> dict[str, Curve]:
     return {policy: curve(policy) for policy in ("lru", "popular")}
 
 
-def _of_functions(curves: dict[str, Curve]) -> list[ClaimVerdict]:
+def _of_functions(curves: dict[str, Curve]) -> list[PaperClaim]:
     site, url, analytic = curves[SITE], curves[URL], curves[ANALYTIC]
     ones = [1.0] * len(site[64.0])
-    fewer = [(f"{n:g} partitions", above(url[n], site[n])) for n in url]
-    rises = [(f"{a:g} to {b:g}", above(site[b], site[a])) for a, b in pairwise(site)]
-    exact = [(f"{n:g} partitions", near(ratio(url[n], analytic[n]), ones, 0.05)) for n in url]
+    fewer = {f"{n:g} partitions": more(url[n], site[n]) for n in url}
+    rises = {f"{a:g} to {b:g}": more(site[b], site[a]) for a, b in pairwise(site)}
+    exact = {f"{n:g} partitions": close(ratio(url[n], analytic[n]), ones, 0.05) for n in url}
     return [
-        ClaimVerdict("site-hash sends fewer than url-hash", all_hold(fewer)),
-        ClaimVerdict("more partitions send more", all_hold(rises)),
-        ClaimVerdict(f"site-hash sends less than 1 URL per page, also with 64 ({PUBLISHED})", larger(ones, site[64.0])),
-        ClaimVerdict("url-hash sends links per page x (1 - 1/n), to 5 %", all_hold(exact)),
-    ]
+        every("Site-hash sends fewer URLs than url-hash", "fewer", fewer),
+        every("More partitions send more URLs", "more", rises),
+        at_least("Site-hash sends less than 1 URL per page, with 64 partitions too", f"< 1 ({PUBLISHED})", differences(ones, site[64.0])),
+        every("Url-hash sends links per page x (1 - 1/n), within 5 %", "links x (1 - 1/n)", exact),
+    ]  # fmt: skip
 
 
-def _of_replication(curves: Mapping[str, Curve]) -> list[ClaimVerdict]:
+def _of_replication(curves: Mapping[str, Curve]) -> list[PaperClaim]:
     """Judge replication, for the shares of at least a page, where any URL is sent."""
     curves = {name: curve for name, curve in curves.items() if min(curve[0.0]) > 0.0}
     (few, least), (many, most) = (
         (share, {name: _cut(curve, share) for name, curve in curves.items() if _place(share) in curve})
         for share in _LIKE_PAPER
     )
-    little = [(name, larger(cut, [CUT] * len(cut))) for name, cut in least.items()]
-    much = [(name, larger(cut, [CUT] * len(cut))) for name, cut in most.items()]
-    slower = [(name, _diminishes(cut, most[name])) for name, cut in least.items()]
-    claims = {
-        f"replicating {few} of the pages cuts it by {CUT:.0%} or more (10,000 URLs: {PUBLISHED})": little,
-        f"replicating {many} does (100,000 URLs)": much,
-        "ten times as many cut less than ten times as much": slower,
-    }
-    return [ClaimVerdict(claim, all_hold(parts)) for claim, parts in claims.items() if parts]
+    little, much = ({name: at_least("", "", cut, CUT) for name, cut in cuts.items()} for cuts in (least, most))
+    slower = {name: more([10.0 * value for value in cut], most[name]) for name, cut in least.items()}
+    claims = [
+        (f"Replicating {few} of the pages saves {CUT:.0%} or more", f"40-50 %, 10,000 URLs ({PUBLISHED})", little),
+        (f"Replicating {many} of the pages saves {CUT:.0%} or more", f"40-50 %, 100,000 URLs ({PUBLISHED})", much),
+        ("Ten times as many replicated URLs save less than ten times as much", "less", slower),
+    ]
+    return [every(text, published, parts) for text, published, parts in claims if parts]
 
 
 def _place(share: str) -> float:
@@ -138,32 +127,26 @@ def _cut(curve: Curve, share: str) -> Values:
     return [1.0 - value for value in ratio(curve[_place(share)], curve[0.0])]
 
 
-def _diminishes(little: Values, much: Values) -> JudgedClaim:
-    return larger([10.0 * value for value in little], much)
-
-
-def _of_filters(curves: Mapping[str, Curve]) -> list[ClaimVerdict]:
+def _of_filters(curves: Mapping[str, Curve]) -> list[PaperClaim]:
     """Judge the filters, where any URL would be sent again."""
-    verdicts = []
+    claims = []
     for name, curve in curves.items():
-        every = float(len(FILTERS) + 1)
-        repeats = minus(curve[0.0], curve[every])
-        if min(repeats) <= 0.0:
-            continue
-        removed = ratio(minus(curve[0.0], curve[float(len(FILTERS))]), repeats)
-        text = f"a filter ({name}) of 1/16 of a partition's pages removes over {FILTERED:.0%} of the repeats"
-        verdicts.append(ClaimVerdict(text, larger(removed, [FILTERED] * len(removed))))
-    return verdicts
+        repeats = differences(curve[0.0], curve[float(len(FILTERS) + 1)])
+        if min(repeats) > 0.0:
+            removed = ratio(differences(curve[0.0], curve[float(len(FILTERS))]), repeats)
+            text = f"A filter ({name}) of 1/16 of a partition's pages removes over {FILTERED:.0%} of the repeats"
+            claims.append(at_least(text, "> 90 % (BUbiNG)", removed, FILTERED))
+    return claims
 
 
 def _notes(study: ChoStudy) -> list[str]:
     graph = study.web.graph
     inside = graph.site[np.repeat(np.arange(graph.pages), np.diff(graph.offsets))] == graph.site[graph.targets]
     return [
-        f"{graph.links / graph.pages:.1f} links a page, {float(inside.mean()) if graph.links else 0.0:.0%} of them within the site",
-        "3a, 3b: every link is sent when it is found; a batch a step and 3c: each URL once a batch",
-        "replicated are the most linked pages of the graph itself, as in the paper: an earlier crawl would know them less well",
-        "repeats: what a filter that forgets nothing would not send again",
+        f"{graph.links / graph.pages:.1f} links a page, {float(inside.mean()) if graph.links else 0.0:.0%} of them within the site.",
+        "In 3a and 3b every link is sent when it is found; in 3c and with a batch per step, each URL once per batch.",
+        "The replicated pages are those with most links in the graph itself, as in the paper; an earlier crawl would know them less well.",
+        "Repeats are the URLs that a filter that forgets nothing would not send again.",
         *_left_out(study),
     ]
 
@@ -173,7 +156,7 @@ def _left_out(study: ChoStudy) -> list[str]:
     sizes = dict(zip(FILTERS, _filter_sizes(study)[1:], strict=False))
     same = [name for (name, size), (_, larger_size) in pairwise(sizes.items()) if size == larger_size]
     said = {
-        "not replicated, so not judged: {} of the pages are less than one": less,
-        f"no filters of {{}} of a partition's pages: the least has {_LEAST_FILTER} entries": same,
+        "Not run: replication of {} of the pages, which is less than a page.": less,
+        f"Not run: filters of {{}} of a partition's pages; the smallest filter has {_LEAST_FILTER} entries.": same,
     }
     return [text.format(" and ".join(names)) for text, names in said.items() if names]

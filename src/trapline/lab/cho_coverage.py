@@ -3,18 +3,9 @@
 from collections.abc import Mapping
 from itertools import pairwise
 
-from trapline.lab.cho_web import PUBLISHED, ChoStudy, Setting, coverage, minus
-from trapline.lab.judgement import (
-    ClaimVerdict,
-    Curve,
-    Experiment,
-    ExperimentChart,
-    JudgedClaim,
-    above,
-    all_hold,
-    larger,
-    near,
-)
+from trapline.lab.cho_study import ChoStudy, Curve, Measured, coverage, item
+from trapline.lab.cho_web import Setting
+from trapline.lab.paper import PaperClaim, PaperItem, at_least, close, differences, every, more, within
 
 ALL, HALF = "all sites", "half of the sites"
 SEEDED = (2, 8, 32, 64)
@@ -23,7 +14,7 @@ SEEDED = (2, 8, 32, 64)
 FEW, ENOUGH, SAME = 4, 0.1, 0.05
 
 
-def experiment(study: ChoStudy) -> Experiment:
+def experiment(study: ChoStudy) -> PaperItem:
     """Run the experiment."""
     by_size = {
         name: {
@@ -33,11 +24,11 @@ def experiment(study: ChoStudy) -> Experiment:
     }
     by_seeds = {f"{n} partitions": _by_seeds(study, n) for n in SEEDED}
     charts = [
-        ExperimentChart("1a", "Firewall mode", "partitions", "coverage", by_size, doubling=True),
-        ExperimentChart("1b", "Firewall mode, by seeds", "seeds in all", "coverage", by_seeds, doubling=True),
+        Measured("1a", "Firewall mode", "partitions", "coverage", by_size),
+        Measured("1b", "Firewall mode, by seeds", "seeds in all", "coverage", by_seeds),
     ]
     verdicts = [*_of_sizes(by_size), *_of_seeds(by_seeds)]
-    return Experiment(1, "Coverage without exchange", charts, verdicts, _notes(study))
+    return item(1, "Coverage without exchange", study, charts, verdicts, _notes(study))
 
 
 def _totals(study: ChoStudy) -> list[int]:
@@ -52,36 +43,32 @@ def _notes(study: ChoStudy) -> list[str]:
     totals = _totals(study)
     if len(totals) > 1:
         return []
-    return [f"what more seeds bring is not judged: with so few pages, {totals[0]} were tried alone"]
+    return [f"The effect of more seeds is not judged: the web is so small that only {totals[0]} seeds were tried."]
 
 
-def _of_sizes(by_size: Mapping[str, Curve]) -> list[ClaimVerdict]:
+def _of_sizes(by_size: Mapping[str, Curve]) -> list[PaperClaim]:
     whole, half = by_size[ALL], by_size[HALF]
-    every = [1.0] * len(whole[1.0])
-    falls = [(f"{a:g} to {b:g}", above(whole[a], whole[b])) for a, b in pairwise(whole)]
-    doubled = [(f"{n:g} and {2 * n:g}", near(whole[2 * n], half[n], SAME)) for n in half if 2 * n in whole]
+    one, few, many = whole[1.0], whole[float(FEW)], whole[64.0]
+    falls = {f"{a:g} to {b:g}": more(whole[a], whole[b]) for a, b in pairwise(whole)}
+    doubled = {f"{n:g} and {2 * n:g}": close(whole[2 * n], half[n], SAME) for n in half if 2 * n in whole}
+    missed = [1.0 - value for value in one]
     return [
-        ClaimVerdict("one process does not reach all pages: some no seed leads to", larger(every, whole[1.0])),
-        ClaimVerdict("coverage falls as partitions are more", all_hold(falls)),
-        ClaimVerdict(
-            f"{FEW} partitions reach what one does, to {ENOUGH:g} ({PUBLISHED})",
-            near(whole[1.0], whole[float(FEW)], ENOUGH),
-        ),
-        ClaimVerdict("64 partitions reach less than 4", above(whole[float(FEW)], whole[64.0])),
-        ClaimVerdict(f"twice the web and twice the partitions: the same coverage, to {SAME:g}", all_hold(doubled)),
-    ]
+        at_least("One process does not reach all pages: share that no seed leads to", "some are not reached", missed),
+        every("Coverage falls with the number of partitions", "falls", falls),
+        within(f"{FEW} partitions reach what one process does, within {ENOUGH:g}", "enough", differences(one, few), ENOUGH),
+        at_least(f"64 partitions reach less than {FEW}", "less", differences(few, many)),
+        every(f"Twice the web and twice the partitions have the same coverage, within {SAME:g}", "retained", doubled),
+    ]  # fmt: skip
 
 
-def _of_seeds(by_seeds: Mapping[str, Curve]) -> list[ClaimVerdict]:
+def _of_seeds(by_seeds: Mapping[str, Curve]) -> list[PaperClaim]:
     """Judge the effect of more seeds. There is no verdict if only one number of seeds was used."""
     if any(len(curve) < 2 for curve in by_seeds.values()):
         return []
-    gains = {name: minus(curve[max(curve)], curve[min(curve)]) for name, curve in by_seeds.items()}
+    gains = {name: differences(curve[max(curve)], curve[min(curve)]) for name, curve in by_seeds.items()}
     few, many = gains["2 partitions"], gains["64 partitions"]
-    nothing = [0.0] * len(few)
-    flat: JudgedClaim = near(few, nothing, SAME)
     return [
-        ClaimVerdict("with 64 partitions more seeds reach more", larger(many, nothing)),
-        ClaimVerdict("with 64 they matter more than with 2", larger(many, few)),
-        ClaimVerdict(f"with 2 they hardly matter: {SAME:g} at most", flat),
+        at_least("With 64 partitions more seeds reach more pages", "more", many),
+        at_least("More seeds gain more with 64 partitions than with 2", "more", differences(many, few)),
+        within(f"With 2 partitions more seeds hardly matter: at most {SAME:g}", "hardly", few, SAME),
     ]

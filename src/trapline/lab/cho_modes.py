@@ -11,19 +11,22 @@ import numpy as np
 from trapline.graph.strings import stored
 from trapline.lab.cho_overlap import setting as crossing
 from trapline.lab.cho_quality import LARGE, ORDER, SIZES
-from trapline.lab.cho_web import (
+from trapline.lab.cho_study import (
     PUBLISHED,
     ChoStudy,
+    Curve,
     Measure,
-    Setting,
+    Measured,
     coverage,
+    item,
     overlap,
     quality,
     sent,
     sent_at_once,
     times,
 )
-from trapline.lab.judgement import ClaimVerdict, Curve, Experiment, ExperimentChart, JudgedClaim, Values, larger, near
+from trapline.lab.cho_web import Setting
+from trapline.lab.paper import PaperClaim, PaperItem, Values, at_least, differences, within
 from trapline.parallel.simulated.planning import BYTES_PER_URL
 
 MODES = ("firewall", "cross-over", "exchange")
@@ -43,21 +46,17 @@ BANDWIDTH = 0.01  # "exchange < 1 % of bandwidth": published, to the best of our
 PAGE_BYTES, URL_BYTES = 10_000.0, 40.0
 
 
-def experiment(study: ChoStudy) -> Experiment:
+def experiment(study: ChoStudy) -> PaperItem:
     """Run the experiment."""
     found = {mode: {name: _values(study, mode, name) for name in MEASURES} for mode in MODES}
     curves: dict[str, Curve] = {
         mode: {float(at): values for at, values in enumerate(by_name.values())} for mode, by_name in found.items()
     }
     names = {float(at): name for at, name in enumerate(MEASURES)}
-    chart = ExperimentChart("5", f"Modes, {PARTITIONS} partitions", "measure", "value", curves, names, apart=True)
-    verdicts = [
-        ClaimVerdict(f"{mode}: {name} {'bad' if name in BAD[mode] else 'good'}", _judged(found, mode, name))
-        for mode in MODES
-        for name in MEASURES
-    ]
-    verdicts += [_enough(found), _cheap(study), _cheaper(study)]
-    return Experiment(5, "Which mode when", [chart], verdicts, _notes(study))
+    chart = Measured("5", f"Modes, {PARTITIONS} partitions", "measure", "value", curves, names, apart=True)
+    claims = [_judged(found, mode, name) for mode in MODES for name in MEASURES]
+    claims += [_enough(found), _cheap(study), _cheaper(study)]
+    return item(5, "Which mode when", study, [chart], claims, _notes(study))
 
 
 def _values(study: ChoStudy, mode: str, name: str) -> Values:
@@ -66,33 +65,39 @@ def _values(study: ChoStudy, mode: str, name: str) -> Values:
     return study.values(whole if name in ("coverage", "overlap") else part, MEASURES[name])
 
 
-def _judged(found: Mapping[str, Mapping[str, Values]], mode: str, name: str) -> JudgedClaim:
+def _judged(found: Mapping[str, Mapping[str, Values]], mode: str, name: str) -> PaperClaim:
     """Judge a cell of the table. Good: as good as the best mode. Bad: worse than the best mode."""
     sign = -1.0 if name in LESS_IS_BETTER else 1.0
     best = max(MODES, key=lambda candidate: sign * sum(found[candidate][name]))
-    ours, theirs = times(found[mode][name], sign), times(found[best][name], sign)
-    return larger(theirs, ours) if name in BAD[mode] else near(theirs, ours, CLOSE)
+    behind = differences(times(found[best][name], sign), times(found[mode][name], sign))
+    if name in BAD[mode]:
+        return at_least(f"{mode.capitalize()}: bad {name}, worse than the best mode by", "bad", behind)
+    return within(f"{mode.capitalize()}: good {name}, within {CLOSE:g} of the best mode", "good", behind, CLOSE)
 
 
-def _enough(found: Mapping[str, Mapping[str, Values]]) -> ClaimVerdict:
-    text = f"firewall is enough for {PARTITIONS}: coverage of exchange, to 0.1 ({PUBLISHED})"
-    return ClaimVerdict(text, near(found["exchange"]["coverage"], found["firewall"]["coverage"], 0.1))
+def _enough(found: Mapping[str, Mapping[str, Values]]) -> PaperClaim:
+    text = f"Firewall is enough for {PARTITIONS} partitions: coverage of exchange, within 0.1"
+    return within(
+        text, f"enough ({PUBLISHED})", differences(found["exchange"]["coverage"], found["firewall"]["coverage"]), 0.1
+    )
 
 
-def _cheap(study: ChoStudy) -> ClaimVerdict:
+def _cheap(study: ChoStudy) -> PaperClaim:
     """Judge the cost of exchange with 64 partitions if each link is sent when it is found: the most that exchange can cost."""
     per_url, per_page = url_bytes(study), page_bytes(study)
-    spent = study.values(Setting("exchange", 64), lambda found: found.links_sent_at_once * per_url / per_page)
-    text = f"exchange takes under {BANDWIDTH:.0%} of the page bytes, with 64, every link sent at once as text ({PUBLISHED})"
-    return ClaimVerdict(text, larger([BANDWIDTH] * len(spent), spent))
+    spent = study.values(Setting("exchange", 64), lambda found: found.sent_at_once * per_url / per_page)
+    text = (
+        f"Exchange between 64 partitions takes under {BANDWIDTH:.0%} of the page bytes, every link sent at once as text"
+    )
+    return at_least(text, f"< 1 % ({PUBLISHED})", [BANDWIDTH - value for value in spent])
 
 
-def _cheaper(study: ChoStudy) -> ClaimVerdict:
+def _cheaper(study: ChoStudy) -> PaperClaim:
     """Judge the cost of exchange with 64 partitions if URLs are sent as Trapline sends them, in batches."""
     per_page = page_bytes(study)
     spent = study.values(Setting("exchange", 64), lambda found: sent(found) * BYTES_PER_URL / per_page)
-    text = f"exchange takes under {BANDWIDTH:.0%}, with 64, in batches of {BYTES_PER_URL:g} bytes a URL"
-    return ClaimVerdict(text, larger([BANDWIDTH] * len(spent), spent))
+    text = f"Exchange between 64 partitions takes under {BANDWIDTH:.0%}, in batches of {BYTES_PER_URL:g} bytes per URL"
+    return at_least(text, f"< 1 % ({PUBLISHED})", [BANDWIDTH - value for value in spent])
 
 
 def url_bytes(study: ChoStudy) -> float:
@@ -111,9 +116,7 @@ def _notes(study: ChoStudy) -> list[str]:
     graph = study.web.graph
     sources = [("URL", url_bytes(study), graph.urls is None), ("page", page_bytes(study), graph.sizes is None)]
     sizes = [
-        f"{size:,.0f} bytes a {unit} ({'assumed' if assumed else 'mean of the graph'})"
+        f"{size:,.0f} bytes per {unit} ({'assumed' if assumed else 'mean of the graph'})"
         for unit, size, assumed in sources
     ]
-    return [
-        f"{', '.join(sizes)}; coded in batches a URL takes {BYTES_PER_URL:g} bytes, as measured by bench/exchange.py"
-    ]
+    return [f"{', '.join(sizes)}; in batches a URL takes {BYTES_PER_URL:g} bytes, measured by bench/exchange.py."]

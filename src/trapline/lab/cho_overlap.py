@@ -7,19 +7,9 @@ are pages: by then coverage hardly grows any more, while overlap still does.
 
 import numpy as np
 
-from trapline.lab.cho_web import ChoStudy, CrawlResult, Setting, coverage
-from trapline.lab.judgement import (
-    UNDECIDED,
-    ClaimVerdict,
-    Curve,
-    Experiment,
-    ExperimentChart,
-    JudgedClaim,
-    Values,
-    all_hold,
-    larger,
-    near,
-)
+from trapline.lab.cho_study import ChoNumbers, ChoStudy, Curve, Measured, coverage, item, overlap
+from trapline.lab.cho_web import Setting
+from trapline.lab.paper import PaperClaim, PaperItem, Values, close, every, more
 
 MOST_FETCHES = 3
 REACHED = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99)
@@ -33,36 +23,26 @@ def setting(study: ChoStudy, mode: str, n: int) -> Setting:
     return Setting(mode, n, most=MOST_FETCHES * study.pages)
 
 
-def overlap_at(found: CrawlResult, reached: float) -> float | None:
-    """Return the overlap when this share of all pages was fetched; None: the crawl never fetched as many."""
-    at = int(np.searchsorted(found.course[0], reached))
-    return float(found.course[1, at]) if at < found.course.shape[1] else None
-
-
-def experiment(study: ChoStudy) -> Experiment:
+def experiment(study: ChoStudy) -> PaperItem:
     """Run the experiment."""
     curves = {
         f"{mode}, {n} partitions": _curve(study, mode, n) for mode in (CROSS_OVER, INDEPENDENT) for n in study.crossing
     }
-    chart = ExperimentChart("2", "Pages fetched again", "coverage so far", "overlap", curves)
-    verdicts = [
-        ClaimVerdict(
-            f"cross-over: overlap stays 0 (at most {ZERO:g}) until coverage is {BEFORE:g} of firewall's",
-            all_hold([(f"{n} partitions", _none_before(study, n)) for n in study.crossing]),
-        ),
-        *_of_what_follows(study),
-        ClaimVerdict("independent partitions overlap more, at half the pages", _independent_is_worse(study, 0.5)),
-        ClaimVerdict("and at firewall's coverage", _worse_at_firewall(study)),
-    ]
-    return Experiment(2, "Overlap in cross-over mode", [chart], verdicts, _notes(study))
+    chart = Measured("2", "Pages fetched again", "coverage so far", "overlap", curves)
+    none = {f"{n} partitions": _none_before(study, n) for n in study.crossing}
+    text = f"Cross-over: overlap stays 0 (at most {ZERO:g}) until coverage is {BEFORE:g} of firewall's"
+    claims = [every(text, "0", none), *_of_what_follows(study), *_independent_is_worse(study, 0.5)]
+    worse = {f"{n} partitions": _worse_at_firewall(study, n) for n in study.crossing}
+    claims.append(every("Independent partitions overlap more than cross-over at firewall's coverage", "more", worse))
+    return item(2, "Overlap in cross-over mode", study, [chart], claims, _notes(study))
 
 
 def _notes(study: ChoStudy) -> list[str]:
     left = [n for n in study.scale.crossing if n not in study.crossing]
     short = [n for n in study.crossing if not _came_so_far(study, n)]
     said = {
-        "not run with {} partitions: each would have to know every page": left,
-        f"what follows firewall's coverage is not judged with {{}} partitions: cross-over did not come to {BEFORE:g} of it": short,
+        "Not run with {} partitions: each would have to know every page.": left,
+        f"Overlap beyond firewall's coverage is not judged with {{}} partitions: cross-over did not reach {BEFORE:g} of it.": short,
     }
     return [text.format(", ".join(map(str, numbers))) for text, numbers in said.items() if numbers]
 
@@ -74,7 +54,7 @@ def _curve(study: ChoStudy, mode: str, n: int) -> Curve:
 
 
 def _overlaps(study: ChoStudy, mode: str, n: int, reached: float) -> Values | None:
-    overlaps = study.values(setting(study, mode, n), lambda crawl: _or_nan(overlap_at(crawl, reached)))
+    overlaps = study.values(setting(study, mode, n), lambda crawl: _or_nan(crawl.overlap_at(reached)))
     return None if any(np.isnan(overlaps)) else overlaps
 
 
@@ -82,56 +62,51 @@ def _or_nan(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
+def _crawls(study: ChoStudy, mode: str, n: int) -> list[ChoNumbers]:
+    return [study.numbers(setting(study, mode, n), draw) for draw in range(study.draws)]
+
+
 def _at_firewall(study: ChoStudy, mode: str, n: int, part: float) -> Values:
     """Return the overlap when the coverage is this part of the coverage of firewall mode with the same seeds.
 
     If a crawl never reaches that coverage, its overlap at the end counts.
     """
-    reached = study.values(Setting("firewall", n), coverage)
-    overlaps = []
-    for draw, end in enumerate(reached):
-        crawl = study.web.crawl(setting(study, mode, n), draw)
-        overlap = overlap_at(crawl, part * end)
-        overlaps.append(float(crawl.course[1, -1]) if overlap is None else overlap)
-    return overlaps
+    ends = study.values(Setting("firewall", n), coverage)
+    pairs = [(crawl, crawl.overlap_at(part * end)) for crawl, end in zip(_crawls(study, mode, n), ends, strict=True)]
+    return [crawl.overlap if found is None else found for crawl, found in pairs]
 
 
-def _none_before(study: ChoStudy, n: int) -> JudgedClaim:
+def _none_before(study: ChoStudy, n: int) -> PaperClaim:
     found = _at_firewall(study, CROSS_OVER, n, BEFORE)
-    return near(found, [0.0] * len(found), ZERO)
+    return close(found, [0.0] * len(found), ZERO)
 
 
 def _came_so_far(study: ChoStudy, n: int) -> bool:
     """Return whether cross-over mode reached in every draw the coverage that `_at_firewall` needs, so that the end of the crawl is not used
     in its place."""
-    reached = study.values(Setting("firewall", n), coverage)
-    crawls = [study.web.crawl(setting(study, CROSS_OVER, n), draw) for draw in range(study.draws)]
-    return all(overlap_at(crawl, BEFORE * end) is not None for crawl, end in zip(crawls, reached, strict=True))
+    ends = study.values(Setting("firewall", n), coverage)
+    pairs = zip(_crawls(study, CROSS_OVER, n), ends, strict=True)
+    return all(crawl.overlap_at(BEFORE * end) is not None for crawl, end in pairs)
 
 
-def _of_what_follows(study: ChoStudy) -> list[ClaimVerdict]:
-    parts = [(f"{n}", _rises_after(study, n)) for n in study.crossing if _came_so_far(study, n)]
-    return [ClaimVerdict("beyond firewall's coverage it rises", all_hold(parts))] if parts else []
+def _of_what_follows(study: ChoStudy) -> list[PaperClaim]:
+    parts = {f"{n} partitions": _rises_after(study, n) for n in study.crossing if _came_so_far(study, n)}
+    return [every("Beyond firewall's coverage overlap rises", "rises", parts)] if parts else []
 
 
-def _rises_after(study: ChoStudy, n: int) -> JudgedClaim:
-    ends = study.values(setting(study, CROSS_OVER, n), lambda crawl: float(crawl.course[1, -1]))
-    return larger(ends, _at_firewall(study, CROSS_OVER, n, BEFORE))
+def _rises_after(study: ChoStudy, n: int) -> PaperClaim:
+    return more(study.values(setting(study, CROSS_OVER, n), overlap), _at_firewall(study, CROSS_OVER, n, BEFORE))
 
 
-def _independent_is_worse(study: ChoStudy, reached: float) -> JudgedClaim:
-    parts = []
+def _independent_is_worse(study: ChoStudy, reached: float) -> list[PaperClaim]:
+    parts = {}
     for n in study.crossing:
         independent, crossing = (_overlaps(study, mode, n, reached) for mode in (INDEPENDENT, CROSS_OVER))
         if independent is not None and crossing is not None:
-            parts.append((f"{n} partitions", larger(independent, crossing)))
-    return all_hold(parts) if parts else JudgedClaim(UNDECIDED, "no draw came so far")
+            parts[f"{n} partitions"] = more(independent, crossing)
+    text = "Independent partitions overlap more than cross-over at half of the pages"
+    return [every(text, "more", parts)] if parts else []
 
 
-def _worse_at_firewall(study: ChoStudy) -> JudgedClaim:
-    return all_hold(
-        [
-            (f"{n} partitions", larger(*(_at_firewall(study, mode, n, BEFORE) for mode in (INDEPENDENT, CROSS_OVER))))
-            for n in study.crossing
-        ]
-    )
+def _worse_at_firewall(study: ChoStudy, n: int) -> PaperClaim:
+    return more(*(_at_firewall(study, mode, n, BEFORE) for mode in (INDEPENDENT, CROSS_OVER)))

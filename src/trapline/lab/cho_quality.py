@@ -8,20 +8,9 @@ nothing else to do. 0 exchanges: firewall mode. `always`: at the end of every st
 from collections.abc import Mapping
 from itertools import pairwise
 
-from trapline.lab.cho_web import ChoStudy, Measure, Setting, minus, quality, sent, times
-from trapline.lab.judgement import (
-    ClaimVerdict,
-    Curve,
-    Experiment,
-    ExperimentChart,
-    JudgedClaim,
-    Values,
-    above,
-    all_hold,
-    larger,
-    near,
-    not_below,
-)
+from trapline.lab.cho_study import ChoStudy, Curve, Measure, Measured, item, quality, sent, times
+from trapline.lab.cho_web import Setting
+from trapline.lab.paper import PaperClaim, PaperItem, Values, at_least, close, differences, every, more, within
 from trapline.refresh import estimate
 
 # Shares of the pages after which quality is measured. The paper has 500 K, 2 M and 8 M of 40 M pages (published, to the best of our
@@ -34,6 +23,7 @@ ORDERS_AT, ORDERS_EXCHANGES = (1, 4, 16, 64), 64
 # Share of the quality of one process; number of exchanges: "a few dozen to a hundred", to the best of our knowledge
 ENOUGH, NOT_MORE = 0.99, 100
 SAME = 0.02  # margin of "needs no exchange"; ours
+_EQUAL = 1e-9  # differences up to this are none
 ALWAYS = "always"
 _LEAST_PAGES = 20  # least pages of a partition: with fewer, the crawl is over before links could be sent
 
@@ -57,39 +47,37 @@ def has_work(study: ChoStudy, n: int, share: int) -> bool:
     return study.pages // share >= n * _LEAST_PAGES
 
 
-def experiment(study: ChoStudy) -> Experiment:
+def experiment(study: ChoStudy) -> PaperItem:
     """Run the experiment."""
     by_size = {size: _qualities(study, share) for size, share in SIZES.items()}
     sending = {f"{n} partitions": _over_exchanges(study, n, SIZES[LARGE], sent) for n in tried(study, SIZES[LARGE])}
     names = _names(study)
     charts = [
-        ExperimentChart(f"4{letter}", f"After {size} of the pages", "exchanges", "quality", curves, names)
+        Measured(f"4{letter}", f"After {size} of the pages", "exchanges", "quality", curves, names)
         for letter, (size, curves) in zip("abc", by_size.items(), strict=True)
     ]
     orders, messages = _orders(study), _coordinator_messages(study)
     charts += [
-        ExperimentChart(
-            "4d", f"What it takes, after {LARGE} of the pages", "exchanges", "URLs sent per page", sending, names
-        ),
-        ExperimentChart(
-            "4e", f"Other orders, after {LARGE} of the pages", "partitions", "quality", orders, doubling=True
-        ),
-        ExperimentChart(
-            "4f", f"A coordinator, {LARGE} of the pages", "partitions", "its messages per page", messages, doubling=True
-        ),
+        Measured("4d", f"What it takes, after {LARGE} of the pages", "exchanges", "URLs sent per page", sending, names),
+        Measured("4e", f"Other orders, after {LARGE} of the pages", "partitions", "quality", orders),
+        Measured("4f", f"A coordinator, {LARGE} of the pages", "partitions", "its messages per page", messages),
     ]
     judged = {size: curves for size, curves in by_size.items() if has_work(study, 2, SIZES[size])}
     of_orders = _of_orders(orders) if has_work(study, ORDERS_AT[-1], SIZES[LARGE]) else []
     verdicts = [*_of_qualities(study, judged), *_of_sending(study, sending), *of_orders, *_of_coordinator(messages)]
     notes = [*_fewest(study, judged), *_left_out(study)]
-    return Experiment(4, f"Quality ({ORDER}) by exchanges", charts, verdicts, notes)
+    return item(4, f"Quality ({ORDER}) by exchanges", study, charts, verdicts, notes)
 
 
 def _left_out(study: ChoStudy) -> list[str]:
-    few = f"partitions that fetch fewer than {_LEAST_PAGES} pages have nothing to tell"
-    notes = [f"not judged, after {size}: {few}" for size, share in SIZES.items() if not has_work(study, 2, share)]
+    few = f"partitions that fetch fewer than {_LEAST_PAGES} pages have nothing to send."
+    notes = [
+        f"Not judged after {size} of the pages: {few}" for size, share in SIZES.items() if not has_work(study, 2, share)
+    ]
     most = ORDERS_AT[-1]
-    return notes + ([] if has_work(study, most, SIZES[LARGE]) else [f"other orders not judged, with {most}: {few}"])
+    return notes + (
+        [] if has_work(study, most, SIZES[LARGE]) else [f"Other orders are not judged with {most} partitions: {few}"]
+    )
 
 
 def _names(study: ChoStudy) -> dict[float, str]:
@@ -129,7 +117,7 @@ def _coordinator_messages(study: ChoStudy) -> dict[str, Curve]:
         f"by {grain}": {
             float(n): study.values(
                 Setting("dynamic", n, grain=grain, most=most, every_pages=max(1, most // (n * 256))),
-                lambda found: found.record.coordinator_messages / max(1, found.record.pages_downloaded),
+                lambda found: found.coordinator_messages,
             )
             for n in few
         }
@@ -137,29 +125,34 @@ def _coordinator_messages(study: ChoStudy) -> dict[str, Curve]:
     }
 
 
-def _of_qualities(study: ChoStudy, by_size: Mapping[str, Mapping[str, Curve]]) -> list[ClaimVerdict]:
+def _of_qualities(study: ChoStudy, by_size: Mapping[str, Mapping[str, Curve]]) -> list[PaperClaim]:
     large = by_size[LARGE]
     last = float(len(study.scale.exchanges))
     enough = max(number for number in study.scale.exchanges if number <= NOT_MORE)
-    always = [
-        (f"{n} partitions", near(large[f"{n} partitions"][last], _alone(large, n), SAME)) for n in _numbers(large)
-    ]
+    always = {f"{n} partitions": close(large[f"{n} partitions"][last], _alone(large, n), SAME) for n in _numbers(large)}
     return [
         *(_of_early(by_size[SMALL], large) if SMALL in by_size else []),
-        ClaimVerdict(f"exchanging always is as good as one process, to {SAME:g}, after {LARGE}", all_hold(always)),
+        every(
+            f"Exchanging always is as good as one process after {LARGE} of the pages, within {SAME:g}",
+            "as good",
+            always,
+        ),
         *(_few_are_enough(study, size, curves, enough) for size, curves in by_size.items()),
     ]
 
 
-def _of_early(small: Mapping[str, Curve], large: Mapping[str, Curve]) -> list[ClaimVerdict]:
+def _of_early(small: Mapping[str, Curve], large: Mapping[str, Curve]) -> list[PaperClaim]:
     most = max(_numbers(small))
-    gaps = [minus(_alone(curves, most), curves[f"{most} partitions"][0.0]) for curves in (small, large)]
+    early, late = (differences(_alone(curves, most), curves[f"{most} partitions"][0.0]) for curves in (small, large))
+    shrinks = (
+        f"The difference shrinks: with {most} partitions it is smaller after {LARGE} than after {SMALL} of the pages"
+    )
     return [
         *_worse_with_more(small),
-        ClaimVerdict(f"{most} do worse than one process, after {SMALL}", larger(gaps[0], [0.0] * len(gaps[0]))),
-        ClaimVerdict(
-            f"the difference shrinks: with {most} it is smaller after {LARGE} than after {SMALL}", larger(*gaps)
+        at_least(
+            f"{most} partitions without exchange do worse than one process after {SMALL} of the pages", "worse", early
         ),
+        at_least(shrinks, "vanishes", differences(early, late)),
     ]
 
 
@@ -171,23 +164,26 @@ def _alone(curves: Mapping[str, Curve], n: int) -> Values:
     return curves[f"1, seeds of {n}"][0.0]
 
 
-def _worse_with_more(curves: Mapping[str, Curve]) -> list[ClaimVerdict]:
-    pairs = list(pairwise(_numbers(curves)))
-    parts = [(f"{a} and {b}", above(curves[f"{a} partitions"][0.0], curves[f"{b} partitions"][0.0])) for a, b in pairs]
-    return [ClaimVerdict(f"without exchange more partitions do worse, after {SMALL}", all_hold(parts))] if parts else []
-
-
-def _few_are_enough(study: ChoStudy, size: str, curves: Mapping[str, Curve], enough: int) -> ClaimVerdict:
-    """Judge whether `enough` exchanges reach the quality of one process: the most that were tried up to NOT_MORE."""
-    at = float(list(study.scale.exchanges).index(enough))
-    parts = [(f"{n} partitions", _reaches(curves[f"{n} partitions"][at], _alone(curves, n))) for n in _numbers(curves)]
-    return ClaimVerdict(
-        f"{enough} exchanges reach {ENOUGH:.0%} of one process's quality, after {size}", all_hold(parts)
+def _worse_with_more(curves: Mapping[str, Curve]) -> list[PaperClaim]:
+    alone = {n: curves[f"{n} partitions"][0.0] for n in _numbers(curves)}
+    parts = {f"{a} and {b}": more(alone[a], alone[b]) for a, b in pairwise(alone)}
+    return (
+        [every(f"Without exchange more partitions do worse after {SMALL} of the pages", "worse", parts)]
+        if parts
+        else []
     )
 
 
-def _reaches(ours: Values, alone: Values) -> JudgedClaim:
-    return not_below(ours, times(alone, ENOUGH), 0.0)
+def _few_are_enough(study: ChoStudy, size: str, curves: Mapping[str, Curve], enough: int) -> PaperClaim:
+    """Judge whether `enough` exchanges reach the quality of one process: the most that were tried up to NOT_MORE."""
+    at = float(list(study.scale.exchanges).index(enough))
+    parts = {f"{n} partitions": _reaches(curves[f"{n} partitions"][at], _alone(curves, n)) for n in _numbers(curves)}
+    text = f"{enough} exchanges reach {ENOUGH:.0%} of the quality of one process after {size} of the pages"
+    return every(text, "a few dozen to a hundred are enough", parts)
+
+
+def _reaches(ours: Values, alone: Values) -> PaperClaim:
+    return at_least("", "", differences(ours, times(alone, ENOUGH)), -_EQUAL)
 
 
 def _fewest(study: ChoStudy, by_size: Mapping[str, Mapping[str, Curve]]) -> list[str]:
@@ -199,37 +195,40 @@ def _fewest(study: ChoStudy, by_size: Mapping[str, Mapping[str, Curve]]) -> list
             curve, goal = curves[f"{n} partitions"], ENOUGH * estimate(_alone(curves, n)).mean
             enough = [names[at] for at, values in curve.items() if estimate(values).mean >= goal]
             found.append(f"{n} partitions {enough[0] if enough else 'none of these'}")
-        notes.append(f"fewest exchanges with {ENOUGH:.0%} of one process's quality, after {size}: {', '.join(found)}")
+        notes.append(
+            f"Fewest exchanges with {ENOUGH:.0%} of the quality of one process after {size} of the pages: {', '.join(found)}."
+        )
     return notes
 
 
-def _of_sending(study: ChoStudy, curves: Mapping[str, Curve]) -> list[ClaimVerdict]:
+def _of_sending(study: ChoStudy, curves: Mapping[str, Curve]) -> list[PaperClaim]:
     """Judge whether twice the exchanges send less than twice the URLs.
 
     Two numbers of exchanges are not compared if both mean an exchange after every page.
     """
     points = [(float(at), number) for at, number in enumerate(study.scale.exchanges) if number > 0]
-    parts = [
-        (f"{n} partitions, {few} to {many}", larger(times(curve[a], many / few), curve[b]))
+    parts = {
+        f"{n} partitions, {few} to {many}": more(times(curve[a], many / few), curve[b])
         for n, curve in zip(_numbers(curves), curves.values(), strict=True)
         for (a, few), (b, many) in pairwise(points)
         if exchanging(study, n, few, SIZES[LARGE]) != exchanging(study, n, many, SIZES[LARGE])
-    ]
-    return [ClaimVerdict("URLs sent grow less than linearly with exchanges", all_hold(parts))]
+    }
+    return [every("URLs sent grow less than linearly with exchanges", "less than linearly", parts)]
 
 
-def _of_orders(curves: dict[str, Curve]) -> list[ClaimVerdict]:
+def _of_orders(curves: dict[str, Curve]) -> list[PaperClaim]:
     many, exchanged = float(ORDERS_AT[-1]), f"{ORDERS_EXCHANGES} exchanges"
+    gains = {
+        order: differences(curves[f"{order}, {exchanged}"][many], curves[f"{order}, alone"][many]) for order in ORDERS
+    }
     first, *others = ORDERS
-    needs_none = near(curves[f"{first}, {exchanged}"][many], curves[f"{first}, alone"][many], SAME)
-    gains = [(order, above(curves[f"{order}, {exchanged}"][many], curves[f"{order}, alone"][many])) for order in others]
     return [
-        ClaimVerdict(f"{first} needs no exchange with 64 (within {SAME:g}; Castillo's thesis 4.6)", needs_none),
-        *(ClaimVerdict(f"{order} gains by it", judged) for order, judged in gains),
-    ]
+        within(f"{first.capitalize()} needs no exchange with 64: gain at most {SAME:g}", "none (thesis 4.6)", gains[first], SAME),
+        *(at_least(f"{order.capitalize()} gains by exchange with 64 partitions", "gains", gains[order]) for order in others),
+    ]  # fmt: skip
 
 
-def _of_coordinator(curves: dict[str, Curve]) -> list[ClaimVerdict]:
+def _of_coordinator(curves: dict[str, Curve]) -> list[PaperClaim]:
     site, page = curves["by site"], curves["by page"]
-    text = "a coordinator of pages is asked more than one of sites"
-    return [ClaimVerdict(text, all_hold([(f"{n:g} partitions", above(page[n], site[n])) for n in site]))]
+    parts = {f"{n:g} partitions": more(page[n], site[n]) for n in site}
+    return [every("A coordinator that assigns pages gets more messages than one that assigns sites", "more", parts)]

@@ -16,8 +16,9 @@ import numpy as np
 from trapline.graph import Graph, WebModel, build
 from trapline.graph.strings import decoded
 from trapline.lab.cho_modes import page_bytes, url_bytes
-from trapline.lab.cho_web import ChoStudy, Setting, sent, sent_at_once, times
-from trapline.lab.judgement import ClaimVerdict, Experiment, ExperimentChart, Values, above, larger
+from trapline.lab.cho_study import ChoStudy, Measured, item, sent, sent_at_once, times
+from trapline.lab.cho_web import Setting
+from trapline.lab.paper import PaperClaim, PaperItem, Values, at_least, differences
 from trapline.testweb.answers.render import render
 from trapline.testweb.web.changes import PageChanges
 from trapline.testweb.web.served_web import ServedWeb, build_web
@@ -27,9 +28,10 @@ _WIDEST = 0.6  # largest share of all pages for one suffix: a larger one is divi
 _MOST_LABELS = 4
 _PAGES, _SITES = 400, 20  # size of the web whose pages are compressed
 WAYS = ("as they are", "compressed", "difference", "summary")
+_NOUNS = {"compressed": "compressed pages", "difference": "differences", "summary": "summaries"}
 
 
-def experiment(study: ChoStudy) -> Experiment:
+def experiment(study: ChoStudy) -> PaperItem:
     """Run the experiment."""
     by_name = hierarchical(study.web.graph)
     settings = {"site-hash": Setting("exchange", REGIONS)}
@@ -38,37 +40,50 @@ def experiment(study: ChoStudy) -> Experiment:
     names = dict(enumerate(settings))
     curves = {
         "at once": {float(at): study.values(settings[name], sent_at_once) for at, name in names.items()},
-        "a batch a step": {float(at): study.values(settings[name], sent) for at, name in names.items()},
+        "a batch per step": {float(at): study.values(settings[name], sent) for at, name in names.items()},
     }
-    urls = ExperimentChart(
-        "6a", "Over the link between two regions", "sites dealt by", "URLs per page", curves, _as_x(names), apart=True
+    urls = Measured(
+        "6a",
+        "Over the link between two regions",
+        "sites assigned by",
+        "URLs per page",
+        curves,
+        _as_x(names),
+        apart=True,
     )
     shipped = _shipped(study, settings["site-hash"])
     ways = dict(enumerate(["URLs alone", *(f"pages {way}" for way in WAYS)]))
     bytes_ = {"two regions": {float(at): shipped[name] for at, name in ways.items()}}
-    parts = ExperimentChart(
+    parts = Measured(
         "6b", "Bytes over the link", "what goes over it", "bytes per page of the crawl", bytes_, _as_x(ways), apart=True
     )
     verdicts = [*_of_regions(curves["at once"], by_name), *_of_shipping(shipped)]
-    return Experiment(6, "Two regions", [urls, parts], verdicts, _notes(study, by_name))
+    return item(6, "Two regions", study, [urls, parts], verdicts, _notes(study, by_name))
 
 
 def _as_x(names: Mapping[int, str]) -> dict[float, str]:
     return {float(at): name for at, name in names.items()}
 
 
-def _of_regions(at_once: Mapping[float, Values], by_name: object) -> list[ClaimVerdict]:
-    text = "dealt by the ends of names, fewer URLs cross than dealt by hash"
-    return [ClaimVerdict(text, above(at_once[0.0], at_once[1.0]))] if by_name else []
+def _of_regions(at_once: Mapping[float, Values], by_name: object) -> list[PaperClaim]:
+    text = "Fewer URLs cross if sites are assigned by the suffixes of their names than if by hash: URLs per page"
+    return [at_least(text, "fewer", differences(at_once[0.0], at_once[1.0]))] if by_name else []
 
 
-def _of_shipping(shipped: Mapping[str, Values]) -> list[ClaimVerdict]:
+def _of_shipping(shipped: Mapping[str, Values]) -> list[PaperClaim]:
     whole = shipped["pages as they are"]
+    saved = {way: differences(whole, shipped[f"pages {way}"]) for way in WAYS[1:]}
+    further = differences(shipped["pages compressed"], shipped["pages difference"])
     return [
-        ClaimVerdict("URLs take less than the pages would", larger(whole, shipped["URLs alone"])),
-        *(ClaimVerdict(f"pages {way}: less than as they are", above(whole, shipped[f"pages {way}"])) for way in WAYS[1:]),
-        ClaimVerdict("the difference takes less than compressed pages", above(shipped["pages compressed"], shipped["pages difference"])),
-    ]  # fmt: skip
+        at_least(
+            "URLs take fewer bytes than pages: bytes saved per page", "fewer", differences(whole, shipped["URLs alone"])
+        ),
+        *(
+            at_least(f"Sending pages as {_NOUNS[way]} saves bytes per page", "fewer", values)
+            for way, values in saved.items()
+        ),
+        at_least("Differences take fewer bytes than compressed pages", "fewer", further),
+    ]
 
 
 def _shipped(study: ChoStudy, setting: Setting) -> dict[str, Values]:
@@ -97,10 +112,10 @@ def hierarchical(graph: Graph) -> tuple[tuple[str, int], ...]:
             sizes[suffix] = sizes.get(suffix, 0) + size
         if max(sizes.values()) <= _WIDEST * graph.pages:
             break
-    return tuple(_dealt(sizes).items()) if len(sizes) >= REGIONS else ()
+    return tuple(_assigned(sizes).items()) if len(sizes) >= REGIONS else ()
 
 
-def _dealt(sizes: Mapping[str, int]) -> dict[str, int]:
+def _assigned(sizes: Mapping[str, int]) -> dict[str, int]:
     """Assign the suffixes to the regions, largest first, each to the region with the fewest pages."""
     pages = [0] * REGIONS
     regions = {}
@@ -152,12 +167,12 @@ def summary(page: bytes) -> int:
 def _notes(study: ChoStudy, by_name: tuple[tuple[str, int], ...]) -> list[str]:
     graph = study.web.graph
     said = ", ".join(f"{way} {share:.1%}" for way, share in ratios().items())
-    notes = [f"pages of testweb ({_PAGES} of them) on their way, of their bytes: {said}"]
+    notes = [f"Bytes sent for {_PAGES} pages of testweb, as a share of their size: {said}."]
     if not by_name:
-        return [*notes, "hierarchical not run: sites of this graph have no names, or the same"]
+        return [*notes, "Hierarchical assignment was not run: the sites of this graph have no names, or all the same."]
     region = dict(by_name)
     shown = ", ".join(f"{suffix} {number}" for suffix, number in list(region.items())[:6])
     return [
         *notes,
-        f"{len(region):,} ends of names for {graph.sites:,} sites (region): {shown}{', ...' if len(region) > 6 else ''}",
+        f"{len(region):,} suffixes for {graph.sites:,} sites, with their regions: {shown}{', ...' if len(region) > 6 else ''}.",
     ]

@@ -1,12 +1,12 @@
 """Parallel crawls of one graph, for `cho`. A crawl is given by a setting and a draw of the seeds.
 
-The same crawl is run once, however many experiments use it. This module does not know what the paper expects. As in the
-paper, time is counted in pages: a partition has one connection, every page takes a second, and sites have no delay. A step is
-many pages long where its length does not matter: coverage and links between partitions do not depend on it.
+This module does not know what the paper expects. As in the paper, time is counted in pages: a partition has one connection, every
+page takes a second, and sites have no delay. A step is many pages long where its length does not matter: coverage and links between
+partitions do not depend on it.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+import hashlib
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from trapline.frontier import Rules
 from trapline.frontier.layout import FETCHED
 from trapline.graph import Graph
-from trapline.lab.judgement import Values
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.simulated.crawl import (
     CROSS_OVER,
@@ -26,11 +25,9 @@ from trapline.parallel.simulated.crawl import (
     simulate_parallel,
 )
 from trapline.parallel.simulated.measures import ParallelRecord, judge, merged, random_seeds
-from trapline.progress import ProgressCallback
 from trapline.rng import uniform
-from trapline.simulate.servers import constant_servers
+from trapline.servers.sampled import constant_servers
 from trapline.strategies import load_strategy
-from trapline.units import counted
 
 SEEDS = 5  # random pages per partition, as published, to the best of our knowledge
 RULES = Rules(delay_s=0.0, per_connection=1)
@@ -69,10 +66,22 @@ class Setting:
     suffixes: tuple[tuple[str, int], ...] = ()
 
     @property
+    def name(self) -> str:
+        """Everything that differs from the defaults, in one line."""
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "suffixes"}
+        if self.suffixes:
+            values["suffixes"] = hashlib.sha256(repr(self.suffixes).encode()).hexdigest()[:12]
+        kept = [f"{name} {value}" for name, value in values.items() if value != _DEFAULTS.get(name)]
+        return ", ".join(kept)
+
+    @property
     def alone(self) -> "Setting":
         """The setting of one process with the same seeds."""
         seeded_as = self.seeded_as or self.partitions
         return replace(self, mode="firewall", partitions=1, kind="site-hash", seeded_as=seeded_as, every_pages=1)
+
+
+_DEFAULTS = {entry.name: entry.default for entry in fields(Setting)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +107,10 @@ class CrawlResult:
 
 @dataclass(frozen=True, eq=False)
 class CrawledWeb:
-    """A graph and the results of its crawls so far."""
+    """A graph to crawl. `name` says everything that decides its pages and links."""
 
     name: str
     graph: Graph
-    _found: dict[tuple[Setting, int], CrawlResult] = field(default_factory=dict)
     _halves: dict[int, Graph] = field(default_factory=dict)
 
     @cached_property
@@ -111,12 +119,6 @@ class CrawledWeb:
         return np.argsort(-backlinks(self.graph), kind="stable").astype(np.int32)
 
     def crawl(self, setting: Setting, draw: int) -> CrawlResult:
-        """Return the result of a crawl, running it if necessary."""
-        if (setting, draw) not in self._found:
-            self._found[setting, draw] = self._crawled(setting, draw)
-        return self._found[setting, draw]
-
-    def _crawled(self, setting: Setting, draw: int) -> CrawlResult:
         graph = self._half(draw) if setting.half else self.graph
         partitioning = Partitioning(setting.kind, setting.partitions, dict(setting.suffixes))
         seeds = draw_seeds(graph, self._seeding(setting), setting.seeds, draw)
@@ -217,100 +219,3 @@ def course(crawl: ParallelCrawl, pages: int) -> Floats:
     first[np.unique(fetched, return_index=True)[1]] = True
     distinct = np.cumsum(first)
     return np.stack([distinct / pages, np.arange(1, len(fetched) + 1) / distinct - 1.0])
-
-
-# ---- Common to all experiments of `cho`: the web, the number of draws, the numbers of partitions, and the measures.
-
-Measure = Callable[[CrawlResult], float]
-_MOST_COPIES = 4_000_000  # limit of pages times partitions where each partition may fetch all pages: 100 bytes each
-PUBLISHED = "published, to the best of our knowledge"  # our copy of the paper has lost its digits
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """The numbers of partitions, seeds and exchanges for which crawls are run."""
-
-    partitions: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)
-    some_partitions: Sequence[int] = (2, 8, 64)
-    crossing: Sequence[int] = (2, 4, 8, 16, 64)
-    seeds: Sequence[int] = (64, 512, 4096, 30_000)
-    exchanges: Sequence[int] = (0, 1, 4, 16, 64)
-
-
-WHOLE = Scale()
-QUICK = Scale(partitions=(1, 2, 4, 8, 64), crossing=(2, 4), seeds=(64, 4096), exchanges=(0, 1, 8, 64))
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class ChoStudy:
-    """A web, and how its crawls are run and measured."""
-
-    web: CrawledWeb
-    draws: int
-    scale: Scale
-    progress: ProgressCallback
-    experiments: int = 1  # number of experiments to run
-    _done: list[int] = field(default_factory=lambda: [0])  # its only item: the number of experiments done
-
-    def values(self, setting: Setting, measure: Measure) -> Values:
-        """Return the measure of the crawl with this setting, for each draw."""
-        found = []
-        for draw in range(self.draws):
-            note = f"experiments; {setting.mode}, {counted(setting.partitions, 'partition')}, draw {draw + 1}"
-            self.progress(self._done[0], self.experiments, note)
-            found.append(measure(self.web.crawl(setting, draw)))
-        return found
-
-    def passed(self) -> None:
-        """Count an experiment as done."""
-        self._done[0] += 1
-
-    @property
-    def pages(self) -> int:
-        """Number of pages of the web."""
-        return self.web.graph.pages
-
-    @property
-    def crossing(self) -> list[int]:
-        """Numbers of partitions for which memory suffices if each partition knows every page; 2 is always among them."""
-        return [n for n in self.scale.crossing if n == 2 or n * self.pages <= _MOST_COPIES]
-
-
-def coverage(found: CrawlResult) -> float:
-    """Return the coverage of all pages of the graph, as in the paper: also of pages that no seed leads to."""
-    return found.record.coverage_of_graph
-
-
-def overlap(found: CrawlResult) -> float:
-    """Return the overlap."""
-    return found.record.overlap
-
-
-def quality(found: CrawlResult) -> float:
-    """Return the quality."""
-    return found.quality
-
-
-def sent(found: CrawlResult) -> float:
-    """Return the URLs sent per page, in batches."""
-    return found.record.urls_exchanged_per_page
-
-
-def sent_at_once(found: CrawlResult) -> float:
-    """Return the URLs sent per page if each link is sent when it is found."""
-    return found.links_sent_at_once
-
-
-def minus(one: Values, other: Values) -> list[float]:
-    """Return the differences, draw by draw."""
-    return [a - b for a, b in zip(one, other, strict=True)]
-
-
-def times(one: Values, factor: float) -> list[float]:
-    """Return the values times a factor."""
-    return [value * factor for value in one]
-
-
-def ratio(one: Values, other: Values) -> list[float]:
-    """Return the ratios, draw by draw; 0 where the divisor is 0."""
-    return [a / b if b else 0.0 for a, b in zip(one, other, strict=True)]

@@ -5,8 +5,7 @@ difference decides. If the interval is on the expected side, the ordering holds;
 interval includes both sides, it is undecided.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from trapline.refresh import Estimate, estimate
@@ -93,54 +92,3 @@ def _difference(one: Values, other: Values) -> Estimate:
 
 def _signed(found: Estimate) -> str:
     return f"{found.mean:+.3f}" if found.ci is None else f"{found.mean:+.3f} ± {found.ci:.3f}"
-
-
-# ---- The parts of an experiment with parallel crawls: charts of measured values, claims with their verdicts, and notes.
-
-Curve = Mapping[float, Values]  # by x, one value per draw
-
-
-@dataclass(frozen=True, slots=True)
-class ExperimentChart:
-    """A chart of an experiment.
-
-    `names`: labels of values of x that stand for something else. `doubling`: the axis of x is logarithmic. `apart`: values of
-    x are categories, so the chart has bars.
-    """
-
-    name: str
-    title: str
-    x_label: str
-    y_label: str
-    curves: Mapping[str, Curve]
-    names: Mapping[float, str] = field(default_factory=dict)
-    doubling: bool = False
-    apart: bool = False
-
-    @property
-    def x_values(self) -> list[float]:
-        """All values of x, ascending."""
-        return sorted({x for curve in self.curves.values() for x in curve})
-
-    def x_name(self, x: float) -> str:
-        """Return the label of a value of x."""
-        return self.names.get(x, f"{x:g}" if x < 1e5 else f"{x:,.0f}")
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimVerdict:
-    """A claim of an experiment and its verdict."""
-
-    claim: str
-    judged: JudgedClaim
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """An experiment with its charts, verdicts and notes."""
-
-    number: int
-    title: str
-    charts: Sequence[ExperimentChart]
-    verdicts: Sequence[ClaimVerdict]
-    notes: Sequence[str] = ()

@@ -1,95 +1,34 @@
 """Simulated crawls of several webs, for the papers on crawl orders (`castillo`, `thesis`, `cao`).
 
-A web is loaded when a run needs it, and only one is kept. A run returns numbers and short curves. This module does not know
-what the papers expect.
+A run returns numbers and short curves. Its key, by which the result is found, comes from the function beside it. This module
+does not know what the papers expect.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trapline.frontier import Rules
-from trapline.graph import EvolutionRates, Graph, WebModel, build, evolve, pagerank
+from trapline.graph import Graph
 from trapline.lab.study import Result, StudyRun
+from trapline.lab.webs import Floats, KnownWeb, WebCache, WebSource
 from trapline.refresh import estimate
+from trapline.servers.model import MODELS
+from trapline.servers.sampled import modelled_servers, page_seconds
 from trapline.simulate import Crawl, constant_servers, simulate
 from trapline.simulate.log import FetchLog, fetched
-from trapline.simulate.metrics import (
-    average_cumulative_pagerank,
-    best_first,
-    cumulative,
-    kendall_tau,
-    middle,
-    site_sizes,
-)
-from trapline.simulate.modelled import MODELS, modelled_servers
-from trapline.simulate.servers import Network
+from trapline.simulate.metrics import average_cumulative_pagerank, best_first, cumulative, kendall_tau
+from trapline.simulate.network import Network
 from trapline.simulate.timing import active_connections, rate, visits
 from trapline.strategies import load_strategy
-from trapline.strategies.base.inputs import CrawlHistory, default_rules, inputs_for
+from trapline.strategies.base.inputs import default_rules, inputs_for
 
-Floats = NDArray[np.float64]
 PERCENTS = tuple(range(101))
-_BINS = 60
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class KnownWeb:
-    graph: Graph
-    pagerank: Floats
-    history: CrawlHistory | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WebSource:
-    """A web that can be loaded at any time. `name` says everything that decides its pages and links."""
-
-    name: str
-    load: Callable[[], KnownWeb]
-    pages: int
-
-
-def generated(pages: int, sites: int, seed: int) -> WebSource:
-    def load() -> KnownWeb:
-        graph = build(WebModel(pages, sites, seed))
-        return KnownWeb(graph, pagerank(graph))
-
-    return WebSource(f"generated {pages:,} pages, {sites:,} sites, seed {seed}", load, pages)
-
-
-def recorded(name: str, graph: Graph) -> WebSource:
-    return WebSource(f"{name}, {graph.pages:,} pages", lambda: KnownWeb(graph, pagerank(graph)), graph.pages)
-
-
-def evolved(pages: int, sites: int, seed: int, days: float) -> WebSource:
-    """A generated web after some days, with its PageRank of day 0 as history."""
-
-    def load() -> KnownWeb:
-        old, new = evolve(WebModel(pages, sites, seed), [0.0, days], EvolutionRates())
-        old_rank = pagerank(old.graph)
-        rank_of = dict(zip(old.name.tolist(), old_rank.tolist(), strict=True))
-        of_pages = np.array([rank_of.get(name, -1.0) for name in new.name.tolist()])
-        return KnownWeb(new.graph, pagerank(new.graph), CrawlHistory(of_pages, np.sort(old_rank)))
-
-    return WebSource(f"evolved {pages:,} pages, {sites:,} sites, seed {seed}, {days:g} days", load, pages)
-
-
-class Shelf:
-    """Holds the web that was loaded last."""
-
-    def __init__(self) -> None:
-        self._name = ""
-        self._web: KnownWeb | None = None
-
-    def web(self, source: WebSource) -> KnownWeb:
-        if self._web is not None and self._name == source.name:
-            return self._web
-        self._web = None  # frees the memory before the next web is loaded
-        self._name, self._web = source.name, source.load()
-        return self._web
+BINS = 60  # of the time of a crawl
+TIMES_S = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,26 +44,36 @@ class OrderCrawl:
     servers: str = "constant"
     share: float = 1.0
     """share of the pages after which the crawl ends"""
+    batches: int = 0
+    """number of batches in which all pages would be fetched; 0: no batches"""
 
     @property
     def name(self) -> str:
         limit = "" if self.bandwidth == math.inf else f", B = {self.bandwidth:g} per {self.bandwidth_per}"
         end = "" if self.share == 1.0 else f", {self.share:.0%} of the pages"
         rules = f"r = {self.connections}, w = {self.delay_s:g}, k = {self.per_connection}"
-        return f"{self.strategy}, {rules}{limit}, {self.servers} servers{end}"
+        batches = f", batches of 1/{self.batches}" if self.batches else ""
+        return f"{self.strategy}, {rules}{limit}, {self.servers} servers{batches}{end}"
+
+    def batch(self, pages: int) -> int:
+        """Return the size of a batch on a web of this size."""
+        return -(-pages // self.batches) if self.batches else 0
 
 
 def crawled(web: KnownWeb, given: OrderCrawl, seed: int = 0) -> Crawl:
     strategy = load_strategy(given.strategy)
-    rules = default_rules(
-        strategy, Rules(delay_s=given.delay_s, per_connection=given.per_connection, lease_s=math.inf), web.graph.pages
+    rules = Rules(
+        delay_s=given.delay_s,
+        per_connection=given.per_connection,
+        lease_s=math.inf,
+        batch=given.batch(web.graph.pages),
     )
     drawn = modelled_servers(web.graph, MODELS[given.servers], seed)
     servers = replace(constant_servers(1.0), size=drawn.size) if given.servers == "constant" else drawn
     return simulate(
         web.graph,
         strategy,
-        rules,
+        default_rules(strategy, rules, web.graph.pages),
         connections=min(given.connections, web.graph.sites),
         servers=servers,
         network=Network(given.bandwidth, given.bandwidth_per == "connection"),
@@ -134,11 +83,18 @@ def crawled(web: KnownWeb, given: OrderCrawl, seed: int = 0) -> Crawl:
     )
 
 
-def order_run(shelf: Shelf, source: WebSource, given: OrderCrawl) -> StudyRun:
+# ---- orders
+
+
+def order_key(source: WebSource, given: OrderCrawl) -> str:
+    return f"{source.name}; order of {given.name}"
+
+
+def order_run(cache: WebCache, source: WebSource, given: OrderCrawl) -> StudyRun:
     """Return the run of a crawl of which only the order counts."""
 
     def compute() -> Result:
-        web = shelf.web(source)
+        web = cache.load(source)
         order = fetched(crawled(web, given).log).page
         return {
             "average": average_cumulative_pagerank(order, web.pagerank),
@@ -146,62 +102,156 @@ def order_run(shelf: Shelf, source: WebSource, given: OrderCrawl) -> StudyRun:
             "curve": at_percents(cumulative(order, web.pagerank)),
         }
 
-    return StudyRun(f"{source.name}; order of {given.name}", source.pages, compute)
+    return StudyRun(order_key(source, given), source.pages, compute, source.name)
 
 
-def best_run(shelf: Shelf, source: WebSource) -> StudyRun:
+def best_key(source: WebSource) -> str:
+    return f"{source.name}; best pages first"
+
+
+def best_run(cache: WebCache, source: WebSource) -> StudyRun:
     """Return the run of the upper bound: all pages, best first."""
 
     def compute() -> Result:
-        web = shelf.web(source)
+        web = cache.load(source)
         return {"curve": at_percents(cumulative(best_first(np.arange(web.graph.pages), web.pagerank), web.pagerank))}
 
-    return StudyRun(f"{source.name}; best pages first", source.pages // 10, compute)
+    return StudyRun(best_key(source), max(1, source.pages // 10), compute, source.name)
 
 
-def speed_run(shelf: Shelf, source: WebSource, given: OrderCrawl) -> StudyRun:
-    """Return the run of a crawl of which the speed counts: pages per second, and one batch from its middle."""
+def history_key(source: WebSource) -> str:
+    return f"{source.name}; new pages"
+
+
+def history_run(cache: WebCache, source: WebSource) -> StudyRun:
+    """Return the run that counts the pages without history, and the PageRank of the others."""
 
     def compute() -> Result:
-        web = shelf.web(source)
-        crawl = crawled(web, given)
-        order = fetched(crawl.log).page
-        return {
-            "pages_per_second": rate(crawl.log),
-            "batch_sites": site_sizes(middle(order, max(1, len(order) // 10)), web.graph.site),
-            "hours": float(crawl.log.end[-1]) / 3600 if len(crawl.log.end) else 0.0,
-            **_connections(crawl.log, given.connections),
-        }
+        web = cache.load(source)
+        assert web.history is not None
+        old = web.history.page >= 0
+        return {"new": float(1 - old.mean()), "old_pagerank": float(web.pagerank[old].sum() / web.pagerank.sum())}
+
+    return StudyRun(history_key(source), max(1, source.pages // 10), compute, source.name)
+
+
+# ---- speed
+
+
+def speed_key(source: WebSource, given: OrderCrawl) -> str:
+    return f"{source.name}; speed of {given.name}"
+
+
+def speed_run(cache: WebCache, source: WebSource, given: OrderCrawl) -> StudyRun:
+    """Return the run of a crawl of which the speed counts."""
+
+    def compute() -> Result:
+        return {"pages_per_second": rate(crawled(cache.load(source), given).log)}
 
     cost = max(1, round(source.pages * given.share * 2))
-    return StudyRun(f"{source.name}; speed of {given.name}", cost, compute)
+    return StudyRun(speed_key(source, given), cost, compute, source.name)
 
 
-def _connections(log: FetchLog, most: int) -> Result:
-    """Return the active connections over the time of the crawl, in equal bins, as shares of time and of the connections."""
-    end = float(log.end[-1]) if len(log.end) else 0.0
-    if end <= 0:
-        return {"active": []}
-    edges = np.linspace(0.0, end, _BINS + 1)
-    return {"active": [round(float(value), 4) for value in active_connections(visits(log), edges) / most]}
+def batch_key(source: WebSource, given: OrderCrawl) -> str:
+    return f"{source.name}; middle batch of {given.name}"
 
 
-def sites_run(shelf: Shelf, source: WebSource) -> StudyRun:
+def batch_run(cache: WebCache, source: WebSource, given: OrderCrawl) -> StudyRun:
+    """Return the run of a crawl in batches, of which the one in the middle counts."""
+    before = given.batches // 2
+    part = replace(given, share=(before + 1) / given.batches)
+
+    def compute() -> Result:
+        web = cache.load(source)
+        size = given.batch(web.graph.pages)
+        log = fetched(crawled(web, part).log)
+        first, end = [bounds for bounds in batches_of(log.page, web.graph, size) if bounds[0] <= before * size][-1]
+        begin, batch = float(log.end[first - 1]), FetchLog(*(column[first:end] for column in log))
+        return {
+            "pages": end - first,
+            "hours": (float(batch.end[-1]) - begin) / 3600,
+            "sites": by_powers_of_two(np.bincount(web.graph.site[batch.page])),
+            "active": _active(batch, begin, given.connections),
+        }
+
+    cost = max(1, round(source.pages * part.share * 2))
+    return StudyRun(batch_key(source, given), cost, compute, source.name)
+
+
+def batches_of(order: NDArray[np.int32], graph: Graph, size: int) -> list[tuple[int, int]]:
+    """Return where the batches begin and end in the order of a crawl that starts from all home pages.
+
+    A batch has `size` pages or, early in the crawl, all pages that are known: those that pages of earlier batches link to.
+    """
+    row = np.full(graph.pages, graph.pages, np.int64)
+    row[order] = np.arange(len(order))
+    known_after = np.full(graph.pages, graph.pages, np.int64)  # pages fetched when the page becomes known
+    np.minimum.at(known_after, graph.targets, np.repeat(row + 1, np.diff(graph.offsets)))
+    known_after[graph.home] = 0
+    known_after.sort()
+    bounds, first = [], 0
+    while first < len(order):
+        known = int(np.searchsorted(known_after, first, side="right"))
+        end = min(first + size, known, len(order))
+        bounds.append((first, end))
+        first = end
+    return bounds
+
+
+def _active(log: FetchLog, begin: float, most: int) -> list[float]:
+    """Return the active connections from `begin` to the end, in equal bins of time, as shares of all connections."""
+    edges = np.linspace(begin, float(log.end[-1]), BINS + 1)
+    return [round(float(value), 4) for value in active_connections(visits(log), edges) / most]
+
+
+def page_time_key(source: WebSource) -> str:
+    return f"{source.name}; time of a page"
+
+
+def page_time_run(cache: WebCache, source: WebSource, seed: int = 0) -> StudyRun:
+    """Return the run that measures how long pages take by themselves, each on a new connection."""
+
+    def compute() -> Result:
+        graph = cache.load(source).graph
+        seconds = page_seconds(modelled_servers(graph, MODELS["measured"], seed), graph)
+        total = seconds.total
+        return {
+            "shares": [round(float((total < limit).mean()), 6) for limit in TIMES_S],
+            "mostly_waiting": seconds.mostly_waiting,
+        }
+
+    return StudyRun(page_time_key(source), max(1, source.pages // 20), compute, source.name)
+
+
+# ---- the webs themselves
+
+
+def sites_key(source: WebSource) -> str:
+    return f"{source.name}; pages per site"
+
+
+def sites_run(cache: WebCache, source: WebSource) -> StudyRun:
     """Return the run that counts the pages of each site of the web."""
 
     def compute() -> Result:
-        graph = shelf.web(source).graph
+        graph = cache.load(source).graph
         sizes = np.bincount(graph.site, minlength=graph.sites)
-        bounds = 2 ** np.arange(0, int(sizes.max()).bit_length() + 1)
-        counts, _ = np.histogram(sizes, bounds)
-        return {
-            "bounds": bounds.tolist(),
-            "sites": counts.tolist(),
-            "largest_share": float(sizes.max()) / graph.pages,
-            "one_page": float((sizes == 1).mean()),
-        }
+        return {"sites": by_powers_of_two(sizes), "largest_share": float(sizes.max()) / graph.pages}
 
-    return StudyRun(f"{source.name}; pages per site", max(1, source.pages // 20), compute)
+    return StudyRun(sites_key(source), max(1, source.pages // 20), compute, source.name)
+
+
+def by_powers_of_two(sizes: NDArray[np.int64]) -> list[int]:
+    """Return the number of sites with 1 page, with 2 or 3, with 4 to 7, and so on.
+
+    >>> by_powers_of_two(np.array([0, 1, 1, 3, 4]))
+    [2, 1, 1]
+    """
+    bounds = 2 ** np.arange(int(sizes.max()).bit_length() + 1)
+    return np.histogram(sizes[sizes > 0], bounds)[0].tolist()
+
+
+# ---- numbers of several webs
 
 
 def at_percents(shares: Floats) -> list[float]:
@@ -214,8 +264,9 @@ def at_percents(shares: Floats) -> list[float]:
     return [round(float(value), 6) for value in np.interp(np.array(PERCENTS) / 100, x, np.concatenate(([0.0], shares)))]
 
 
-def mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:
-    return [float(value) for value in np.mean(np.array(curves), axis=0)]
+def mean_curve(curves: Sequence[Sequence[float]], axis: int = 0) -> list[float]:
+    """Return the mean of several curves. `axis` 1: `curves` has for each point its values."""
+    return [float(value) for value in np.mean(np.array(curves), axis=axis)]
 
 
 def mean_and_spread(values: Sequence[float], digits: int = 3) -> str:

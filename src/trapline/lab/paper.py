@@ -6,13 +6,16 @@ side, and it *holds in part* if the interval includes both, or if only some of s
 its claims are *undecided*.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
+from trapline.lab.study import Result, StudyRun
 from trapline.refresh import estimate
 
 HOLDS, IN_PART, FAILS, UNDECIDED = "holds", "holds in part", "does not hold", "undecided"
 Values = Sequence[float]  # one value per web or seed
+_ROUNDING = 1e-12  # differences up to this are none
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class PaperChart:
     x_unit: str = ""
     y_unit: str = ""
     reference: str = ""  # the curve that no crawl can beat, if there is one
+    x_names: Sequence[str] = ()  # if given, the values of x are places in this list
+    spreads: Mapping[str, Sequence[float]] = field(default_factory=dict)  # half of the 95 % interval of each point
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,41 @@ class Paper:
         return [(item, claim) for item in self.items for claim in item.claims]
 
 
+# ---- how a paper is made: the runs of all its parts first, then the items from their results
+
+Results = Mapping[str, Result]  # by the key of the run
+
+
+class PaperPart(NamedTuple):
+    """Some items of a paper: the runs that they need, and the function that makes them from the results."""
+
+    runs: Sequence[StudyRun]
+    items: Callable[[Results], list[PaperItem]]
+
+
+@dataclass(frozen=True, slots=True)
+class PaperPlan:
+    name: str
+    title: str
+    parts: Sequence[PaperPart]
+    webs: Sequence[str] = ()
+
+    def runs(self) -> list[StudyRun]:
+        return [run for part in self.parts for run in part.runs]
+
+    def paper(self, results: Results) -> Paper:
+        items = [item for part in self.parts for item in part.items(results)]
+        return Paper(self.name, self.title, items, list(dict.fromkeys(self.webs)))
+
+
+def not_run(name: str, title: str, why: str) -> PaperPart:
+    """Return the part of an item that is not reproduced, so that the page names it."""
+    return PaperPart([], lambda _: [PaperItem(name, title, "Not run.", notes=[why])])
+
+
+# ---- verdicts
+
+
 def at_least(
     text: str, published: str, values: Values, least: float = 0.0, reason: str = "", unit: str = ""
 ) -> PaperClaim:
@@ -79,6 +119,7 @@ def at_least(
     ('holds', 'holds in part')
     """
     mean, ci = estimate(values).mean, estimate(values).ci
+    least += _ROUNDING
     verdict = UNDECIDED if ci is None else HOLDS if mean - ci > least else FAILS if mean + ci <= least else IN_PART
     above = sum(value > least for value in values)
     return PaperClaim(text, published, f"{_shown(values, unit)}; {above} of {len(values)}", verdict, reason)
@@ -104,6 +145,25 @@ def every(text: str, published: str, parts: Mapping[str, PaperClaim], reason: st
         f"{name}: {part.ours}" + ("" if part.verdict == HOLDS else f" ({part.verdict})") for name, part in parts.items()
     )
     return PaperClaim(text, published, ours, verdict, reason)
+
+
+def more(one: Values, other: Values) -> PaperClaim:
+    """Judge a part of a claim: whether the first values are larger."""
+    return at_least("", "", differences(one, other))
+
+
+def close(one: Values, other: Values, margin: float) -> PaperClaim:
+    """Judge a part of a claim: whether the values differ by at most the margin."""
+    return within("", "", differences(one, other), margin)
+
+
+def because(claim: PaperClaim, reason: str) -> PaperClaim:
+    """Add the reason why a claim does not hold, or holds only in part."""
+    return claim if claim.verdict == HOLDS else replace(claim, reason=reason)
+
+
+def differences(one: Values, other: Values) -> list[float]:
+    return [a - b for a, b in zip(one, other, strict=True)]
 
 
 def _shown(values: Values, unit: str) -> str:

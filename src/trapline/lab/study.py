@@ -5,7 +5,7 @@ whose key is on disk is not repeated. This module knows neither crawls nor paper
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,8 @@ class StudyRun(NamedTuple):
     cost: int
     """duration relative to other runs, for the progress"""
     compute: Callable[[], Result]
+    needs: str = ""
+    """what must be loaded for the run; runs with the same needs follow each other"""
 
 
 class Study:
@@ -33,7 +35,7 @@ class Study:
 
     def results(self, runs: Sequence[StudyRun], progress: ProgressCallback) -> dict[str, Result]:
         """Return the result of each run, by key. Runs with the same key are computed once."""
-        wanted = list({run.key: run for run in runs}.values())
+        wanted = _grouped({run.key: run for run in runs}.values())
         total, done = sum(run.cost for run in wanted), 0
         found: dict[str, Result] = {}
         for run in wanted:
@@ -53,6 +55,13 @@ class Study:
             line = json.dumps({"version": self._version, "key": key, "result": result}, allow_nan=False)
             with self._file.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
+
+
+def _grouped(runs: Iterable[StudyRun]) -> list[StudyRun]:
+    groups: dict[str, list[StudyRun]] = {}
+    for run in runs:
+        groups.setdefault(run.needs, []).append(run)
+    return [run for group in groups.values() for run in group]
 
 
 def _read(file: Path, version: str) -> dict[str, Result]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.report.record import CrawlRecord
-from trapline.units import TimeUnit, byte_rate, three_digits, time_unit
+from trapline.units import TimeUnit, byte_rate, number, three_digits, time_unit
 
 # ---- An axis from 0 to a round number, with few ticks.
 #
@@ -27,16 +27,23 @@ MOST_STEPS = 6
 
 
 class Axis(NamedTuple):
-    """An axis of a chart. Values are in `unit`; `top` is a tick or, if the data end at a hard limit, that limit."""
+    """An axis of a chart. Values are in `unit`; `top` is a tick or, if the data end at a hard limit, that limit.
+
+    With `names`, the values 0, 1, 2, ... stand for these.
+    """
 
     label: str
     top: float
     unit: str = ""
     step: float = 1.0
+    names: tuple[str, ...] = ()
+
+    def text(self, tick: float) -> str:
+        return self.names[round(tick)] if self.names else number(tick, self.unit)
 
     @property
     def ticks(self) -> list[float]:
-        return [number * self.step for number in range(math.floor(self.top / self.step * (1 + 1e-9)) + 1)]
+        return [count * self.step for count in range(math.floor(self.top / self.step * (1 + 1e-9)) + 1)]
 
 
 def axis(label: str, largest: float, unit: str = "", tight: bool = False) -> Axis:

@@ -138,9 +138,7 @@ def _look_of(line: ChartLine) -> dict[str, Any]:
 
 
 def _scale(axes: Any, side: Any, axis: "Axis") -> None:
-    from trapline.units import number
-
-    side.set_ticks(axis.ticks, labels=[number(tick, axis.unit) for tick in axis.ticks])
+    side.set_ticks(axis.ticks, labels=[plain(axis.text(tick)) for tick in axis.ticks])
     side.set_label_text(plain(axis.label))
     side.label.set_size(12)
     (axes.set_xlim if side is axes.xaxis else axes.set_ylim)(0, axis.top)

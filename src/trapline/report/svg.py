@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from trapline.report.chart import OPTIMUM, RANDOM, Axis, Chart, ChartLine, Floats
-from trapline.units import number
 
 # ---- The looks of curves: colour, stroke and marker together distinguish the curves of one picture, for any eyes and in any print.
 #
@@ -101,7 +100,7 @@ def _x_axis(axis: Axis) -> Iterable[str]:
     for tick in axis.ticks:
         x = _x(tick, axis)
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{bottom}"/>'
-        yield f'<text class="tick" x="{x:.1f}" y="{bottom + 22}" text-anchor="middle">{_tick(tick, axis)}</text>'
+        yield f'<text class="tick" x="{x:.1f}" y="{bottom + 22}" text-anchor="middle">{escape(axis.text(tick))}</text>'
     middle = (LEFT + WIDTH - RIGHT) // 2
     yield f'<text class="label" x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{escape(axis.label)}</text>'
 
@@ -110,11 +109,7 @@ def _y_axis(axis: Axis) -> Iterable[str]:
     for tick in axis.ticks:
         y = _y(tick, axis)
         yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield f'<text class="tick" x="{LEFT - 9}" y="{y:.1f}" dy=".35em" text-anchor="end">{_tick(tick, axis)}</text>'
-
-
-def _tick(value: float, axis: Axis) -> str:
-    return number(value, axis.unit)
+        yield f'<text class="tick" x="{LEFT - 9}" y="{y:.1f}" dy=".35em" text-anchor="end">{escape(axis.text(tick))}</text>'
 
 
 def _x(value: float, axis: Axis) -> float:

@@ -3,8 +3,9 @@ of the papers."""
 
 from typing import TYPE_CHECKING, Any
 
+from trapline.servers.sampled import Servers, constant_servers
 from trapline.simulate.log import FetchLog, politeness_violations
-from trapline.simulate.servers import PROTOCOLS, Network, Servers, constant_servers
+from trapline.simulate.network import PROTOCOLS, Network
 
 if TYPE_CHECKING:
     from trapline.simulate.driver import Crawl, simulate

@@ -25,9 +25,11 @@ from trapline.refresh.core.layout import LEVELS, NORMAL, SUPER
 from trapline.refresh.replay.replay_world import Events, ReplayWorld
 from trapline.refresh.replay.trace import round_of, sampled_histories
 from trapline.rng import uniform
+from trapline.servers.model import NO_LIMIT
+from trapline.servers.sampled import Servers, constant_servers
 from trapline.servers.slow_start import stall_s
 from trapline.simulate.connections import FATE
-from trapline.simulate.servers import NO_LIMIT, Network, Servers, constant_servers
+from trapline.simulate.network import Network
 
 _LEVELS = 12  # number of a random stream
 Floats = NDArray[np.float64]

@@ -30,7 +30,7 @@ from trapline.servers.slow_start import stall_s
 from trapline.simulate.link import SharedLink, new_link
 from trapline.simulate.link import start as start_transfer
 from trapline.simulate.log import FetchLog, new_log
-from trapline.simulate.servers import PROTOCOLS
+from trapline.simulate.network import PROTOCOLS
 
 sift_up = heap.sift_up
 KEEP_ALIVE, HTTP_1_0, PIPELINING = range(len(PROTOCOLS))

@@ -36,6 +36,8 @@ from trapline.frontier.layout import (
 from trapline.graph import Graph
 from trapline.processor import ProcessorTime, processor_clock
 from trapline.progress import CountCallback
+from trapline.servers.model import NO_LIMIT
+from trapline.servers.sampled import Servers, constant_servers
 from trapline.simulate import link
 from trapline.simulate.connections import (
     ASK,
@@ -52,8 +54,8 @@ from trapline.simulate.connections import (
     new_connections,
 )
 from trapline.simulate.log import FetchLog, new_log
+from trapline.simulate.network import PROTOCOLS, Network
 from trapline.simulate.scores import KnownGraph
-from trapline.simulate.servers import NO_LIMIT, PROTOCOLS, Network, Servers, constant_servers
 from trapline.strategies import Strategy
 
 remove = heap.remove

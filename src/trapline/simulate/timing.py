@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.simulate.log import FetchLog, fetched
-from trapline.simulate.servers import Network
+from trapline.simulate.network import Network
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -25,14 +25,15 @@ from trapline.units import byte_rate
 if TYPE_CHECKING:
     from trapline.frontier import Rules
     from trapline.graph import Graph
-    from trapline.simulate.servers import Network, Servers
+    from trapline.servers.sampled import Servers
+    from trapline.simulate.network import Network
 
 # ---- Options that describe the simulated web: its servers, and the network between servers and crawler.
 #
 # This part turns the options into `Servers` and `Network`, and knows no strategy. docs/simulator.md explains the values.
 
 PROTOCOLS = ("keep-alive", "http/1.0", "pipelining")
-"""The protocols of simulate.servers, repeated because importing it would load numpy for --help. A test compares the two."""
+"""The protocols of simulate.network, repeated because importing it would load numpy for --help. A test compares the two."""
 UNLIMITED = float("inf")
 W, MODEL = "w", "model"
 
@@ -160,7 +161,7 @@ class WebOptions:
         return f"B {limit}, {times}, {self.protocol}"
 
     def network(self, delay_s: float) -> "Network":
-        from trapline.simulate.servers import Network
+        from trapline.simulate.network import Network
 
         return Network(
             bandwidth=UNLIMITED if self.bandwidth is None else self.bandwidth,
@@ -176,8 +177,7 @@ class WebOptions:
     def servers_of(self, graph: "Graph", seed: int) -> "Servers":
         import numpy as np
 
-        from trapline.servers.sampled import modelled_servers
-        from trapline.simulate.servers import constant_servers
+        from trapline.servers.sampled import constant_servers, modelled_servers
 
         drawn = modelled_servers(graph, model_named(self.model), seed)
         # Constant servers have random sizes too: the log has a size column, and a link can be saturated.

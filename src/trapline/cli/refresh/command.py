@@ -149,9 +149,9 @@ def replay(trace: str, options: ReplayOptions, json_file: Path | None, plot_file
     """Replay the updates in TRACE and measure how fresh each policy keeps the copies.
 
     TRACE is a file or folder (see docs/refresh.md), the sample peps, or a random trace: poisson:PAGES:UPDATES[:DAYS] or
-    bursty:PAGES:UPDATES[:DAYS].
-    Freshness is measured at each access, in two ways: binary (the share of accesses that find an up-to-date copy), and by a corrected
-    Eq. 3 of Xu et al. (the mean over accesses). A TIME is in seconds or has a unit: 2min, 1h. A SHARE is 0.05 or 5%. Defaults are in
+    bursty:PAGES:UPDATES[:DAYS]. Freshness is measured at each access, in two ways: binary (the share of accesses that find an
+    up-to-date copy), and by a corrected Eq. 3 of Xu et al. (the mean over accesses). A TIME is in seconds or has a unit: 2min, 1h. A
+    SHARE is 0.05 or 5%. Defaults are in
     brackets.
     """
     check_outputs(json_file, plot_file)

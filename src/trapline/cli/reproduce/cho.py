@@ -2,27 +2,24 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled
 from trapline.cli.options.values import count
-from trapline.cli.reproduce.cho_results import show
-from trapline.cli.reproduce.command import check_outputs, put_out
-from trapline.cli.terminal.progress import Progress, compile_kernels
+from trapline.cli.reproduce.command import output_section, reproduce_plan
+from trapline.cli.terminal.progress import Progress
 from trapline.errors import ConfigError
-from trapline.output import write_bytes
 
 if TYPE_CHECKING:
     from trapline.graph import Graph
-    from trapline.lab.cho import ChoReproduction
     from trapline.lab.cho_web import CrawledWeb
-    from trapline.lab.judgement import Experiment, ExperimentChart
+    from trapline.lab.paper import PaperPlan
 
 EXPERIMENTS = (1, 2, 3, 4, 5, 6)
 _LEAST_PAGES, _LEAST_SITES = 1000, 16
-_PATH = click.Path(path_type=Path)
+_DRAWS = 8
 
 _WHAT = Section(
     "What to run",
@@ -34,41 +31,22 @@ _WHAT = Section(
             "For a graph without URLs: number of consecutive pages per site. [all pages are one site]",
         ),
         ("--pages", "pages", count(_LEAST_PAGES), None, "Number of pages of the generated web. [200000; with --quick 20000]"),
-        ("--draws", "draws", count(2, 1000), None, "Number of repetitions, each with other random seed pages. [3]"),
+        ("--draws", "draws", count(2, 1000), _DRAWS, "Number of random draws of the seeds."),
         ("--quick", "quick", None, False, "Use a smaller web and fewer settings."),
     ),
 )  # fmt: skip
-_OUTPUT = Section(
-    "Output",
-    (
-        (
-            "-o --output",
-            "folder",
-            (_PATH, "DIR"),
-            None,
-            "Folder for one plot per experiment: DIR/cho-1.png. [no plots]",
-        ),
-        (
-            "--json",
-            "json_file",
-            (_PATH, "FILE"),
-            None,
-            "Write numbers and verdicts as JSON to this file; -: to stdout, instead of the tables.",
-        ),
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)
 class ChoOptions:
     """Values of the options of the command, by field."""
 
-    experiment: str
-    graph: tuple[str, ...]
-    ids_per_site: int | None
-    pages: int | None
-    draws: int | None
-    quick: bool
+    experiment: str = "1,2,3,4,5,6"
+    graph: tuple[str, ...] = ()
+    ids_per_site: int | None = None
+    pages: int | None = None
+    draws: int = _DRAWS
+    quick: bool = False
 
     def __post_init__(self) -> None:
         if self.graph and self.pages is not None:
@@ -89,19 +67,22 @@ class ChoOptions:
 
 @click.command(cls=SectionedCommand)
 @bundled("options", ChoOptions, _WHAT)
-@_OUTPUT
-def cho(options: ChoOptions, folder: Path | None, json_file: Path | None) -> None:
+@output_section("cho")
+def cho(options: ChoOptions, folder: Path, json_file: Path | None) -> None:
     """Reproduce Cho and Garcia-Molina: coverage, overlap, quality and communication of parallel crawls.
 
     Simulates up to 64 partitions of a graph. Each starts from five random pages, and everything is repeated --draws times. Judges every
-    claim of the paper by the 95 % interval over these repetitions. See docs/reproduce-cho.md.
+    claim of the paper by the 95 % interval over these repetitions. If you interrupt the command, repeat it: it continues where it stopped.
+    See docs/reproduce-cho.md.
     """
-    check_outputs(folder, "cho-1.png", json_file)
-    compile_kernels()
-    found = [_reproduced(web, options) for web in _webs(options)]
-    put_out(found, show, json_file, lambda: _for_machines(found, options))
-    if folder is not None:
-        _draw(found, folder)
+    reproduce_plan(lambda: cho_plan(options), "cho", asdict(options), folder, json_file)
+
+
+def cho_plan(options: ChoOptions) -> "PaperPlan":
+    from trapline.lab.cho import cho
+    from trapline.lab.cho_study import QUICK, WHOLE
+
+    return cho(_webs(options), options.draws, QUICK if options.quick else WHOLE, options.numbers)
 
 
 def _webs(options: ChoOptions) -> list["CrawledWeb"]:
@@ -111,10 +92,14 @@ def _webs(options: ChoOptions) -> list["CrawledWeb"]:
 
     if not options.graph:
         pages = options.pages or (20_000 if options.quick else 200_000)
-        return [CrawledWeb("generated", build(WebModel(pages, max(_LEAST_SITES, pages // 40))))]
+        graph = build(WebModel(pages, max(_LEAST_SITES, pages // 40)))
+        return [CrawledWeb(f"generated {pages:,} pages, {graph.sites:,} sites, seed 1", graph)]
     with Progress("loading", plain_every_s=2.0) as progress:
         loading = LoadOptions(False, options.ids_per_site, progress.update)
-        return [CrawledWeb(Path(path).name, _fit(path, load_graph(Path(path), loading))) for path in options.graph]
+        graphs = [(path, _fit(path, load_graph(Path(path), loading))) for path in options.graph]
+    return [
+        CrawledWeb(f"{Path(path).name}, {graph.pages:,} pages, {graph.sites:,} sites", graph) for path, graph in graphs
+    ]
 
 
 def _fit(path: str, graph: "Graph") -> "Graph":
@@ -126,69 +111,3 @@ def _fit(path: str, graph: "Graph") -> "Graph":
     if graph.pages < _LEAST_PAGES:
         raise ConfigError(f"{path}: {graph.pages} pages are too few; give a graph with at least {_LEAST_PAGES}")
     return graph
-
-
-def _reproduced(web: "CrawledWeb", options: ChoOptions) -> "ChoReproduction":
-    from trapline.lab.cho import reproduce
-    from trapline.lab.cho_web import QUICK, WHOLE
-
-    compile_kernels()
-    with Progress(f"reproducing on {web.name}", plain_every_s=5.0) as progress:
-        return reproduce(web, options.draws or 3, QUICK if options.quick else WHOLE, options.numbers, progress.update)
-
-
-def _draw(found: list["ChoReproduction"], folder: Path) -> None:
-    from trapline.cli.reproduce.cho_results import picture
-
-    for together in zip(*(one.experiments for one in found), strict=True):
-        rows = [(one.web.name, experiment) for one, experiment in zip(found, together, strict=True)]
-        write_bytes(folder / f"cho-{together[0].number}.png", picture(rows))
-
-
-# ---- JSON.
-
-
-def _for_machines(found: list["ChoReproduction"], options: ChoOptions) -> dict[str, Any]:
-    from trapline import __version__
-
-    return {
-        "trapline": __version__,
-        "paper": "cho",
-        "options": asdict(options),
-        "graphs": [_one_graph(one) for one in found],
-    }
-
-
-def _one_graph(found: "ChoReproduction") -> dict[str, Any]:
-    graph = found.web.graph
-    return {
-        "name": found.web.name,
-        "pages": graph.pages,
-        "links": graph.links,
-        "sites": graph.sites,
-        "draws": found.draws,
-        "experiments": {str(one.number): _one_experiment(one) for one in found.experiments},
-    }
-
-
-def _one_experiment(experiment: "Experiment") -> dict[str, Any]:
-    return {
-        "title": experiment.title,
-        "charts": {chart.name: _one_chart(chart) for chart in experiment.charts},
-        "claims": [
-            {"claim": one.claim, "verdict": one.judged.verdict, "difference": one.judged.why}
-            for one in experiment.verdicts
-        ],
-        "notes": list(experiment.notes),
-    }
-
-
-def _one_chart(chart: "ExperimentChart") -> dict[str, Any]:
-    from trapline.refresh import estimate
-
-    points = [
-        {"curve": name, "x": x, "x_name": chart.x_name(x), **asdict(estimate(values)), "values": list(values)}
-        for name, curve in chart.curves.items()
-        for x, values in curve.items()
-    ]
-    return {"title": chart.title, "x": chart.x_label, "y": chart.y_label, "points": points}

@@ -1,18 +1,24 @@
 """`trapline reproduce`: the group of commands, and the output that they share: tables or JSON, and plots in a folder."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from trapline.cli.lazy import Lazy, LazyGroup
+from trapline.cli.options.sections import Section
+from trapline.cli.terminal.progress import Progress, compile_kernels
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_json
-from trapline.terminal import say_text
+from trapline.terminal import say, say_text
+
+if TYPE_CHECKING:
+    from trapline.lab.paper import Paper, PaperPlan
 
 STDOUT = Path("-")
+_PATH = click.Path(path_type=Path)
 Found = TypeVar("Found")
 
 
@@ -43,17 +49,59 @@ def put_out(
         write_json(json_file, for_machines())
 
 
-# ---- `trapline reproduce`: one module per paper, such as `xu.py`. A new paper is a new line in this table.
+def output_section(paper: str) -> Section:
+    """Return the options of the output, the same for every paper."""
+    folder = "Folder for the page, plots and JSON, and for the runs that are done."
+    numbers = "Write numbers and verdicts as JSON to this file too; -: to stdout, instead of tables."
+    return Section(
+        "Output",
+        (
+            ("-o --output", "folder", (_PATH, "DIR"), Path(f"trapline-{paper}"), folder),
+            ("--json", "json_file", (_PATH, "FILE"), None, numbers),
+        ),
+    )
+
+
+# ---- one paper
+
+
+def reproduce_plan(
+    plan: "Callable[[], PaperPlan]", name: str, options: Mapping[str, Any], folder: Path, json_file: Path | None
+) -> None:
+    """Check the outputs, make the plan, run it, judge its claims, and write and show the results."""
+    from trapline.cli.reproduce.paper_results import put_out_paper
+
+    check_outputs(folder, f"{name}.html", json_file)
+    put_out_paper(run_plan(plan(), folder), folder, json_file, options)
+
+
+def run_plan(plan: "PaperPlan", folder: Path) -> "Paper":
+    """Run what is not in the folder yet, with a progress line, and judge the claims."""
+    from trapline import __version__
+    from trapline.lab.study import Study
+
+    study = Study(folder, __version__)
+    compile_kernels()
+    with Progress(f"reproducing {plan.name}", unit="steps", plain_every_s=5.0) as progress:
+        results = study.results(plan.runs(), progress.update)
+    if study.repeated:
+        say(f"{study.repeated} runs were done before and not repeated; delete {folder} to repeat them", err=True)
+    return plan.paper(results)
+
+
+# ---- `trapline reproduce`: one module per paper, such as `xu.py`. A new paper is a new line in this table, and one in `all_papers.py`.
 
 PAPERS = {
+    "all": Lazy("trapline.cli.reproduce.all_papers:all_papers", "All papers, with an index page of their claims."),
     "cao": Lazy(
         "trapline.cli.reproduce.scheduling:cao", "Cao, Jiang and Singh: crawl scheduling by performance and quality."
     ),
     "castillo": Lazy(
         "trapline.cli.reproduce.scheduling:castillo",
-        "Castillo et al.: Scheduling Algorithms for Web Crawling; and Castillo's thesis, chapter 4.",
+        "Castillo, Marin, Rodriguez and Baeza-Yates: Scheduling Algorithms for Web Crawling.",
     ),
     "cho": Lazy("trapline.cli.reproduce.cho:cho", "Cho and Garcia-Molina: Parallel Crawlers."),
+    "thesis": Lazy("trapline.cli.reproduce.scheduling:thesis", "Castillo: Effective Web Crawling, chapter 4."),
     "xu": Lazy(
         "trapline.cli.reproduce.xu:xu",
         "Xu, Li, Qu and Labrinidis: Towards a Content-Provider-Friendly Web Page Crawler.",

@@ -1,34 +1,26 @@
-"""`trapline reproduce cao` and `castillo`: the papers on scheduling, in simulated crawls of generated webs or of the user's graphs."""
+"""`trapline reproduce cao`, `castillo` and `thesis`: the papers on scheduling, on generated webs or on the user's graphs."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import click
 
 from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled
 from trapline.cli.options.values import count
-from trapline.cli.reproduce.command import check_outputs
-from trapline.cli.terminal.progress import Progress, compile_kernels
+from trapline.cli.reproduce.command import output_section, reproduce_plan
+from trapline.cli.terminal.progress import Progress
 from trapline.errors import ConfigError
-from trapline.terminal import say
 
 if TYPE_CHECKING:
-    from trapline.lab.orders import WebSource
-    from trapline.lab.paper import PaperItem
-    from trapline.lab.study import Result, StudyRun
+    from trapline.lab.castillo import CastilloWebs
+    from trapline.lab.paper import PaperPlan
+    from trapline.lab.webs import WebSource
 
 _LEAST_PAGES, _LEAST_SITES = 2_000, 20
 
 
-class Experiments(Protocol):
-    def runs(self) -> "list[StudyRun]": ...
-
-    def judged(self, results: "dict[str, Result]") -> "list[PaperItem]": ...
-
-
-def _what(pages: int, quick_pages: int, minutes: str) -> Section:
+def _what(pages: int, quick_pages: int) -> Section:
     defaults = f"[{pages}]" if pages == quick_pages else f"[{pages}; with --quick {quick_pages}]"
     return Section(
         "What to run",
@@ -36,23 +28,17 @@ def _what(pages: int, quick_pages: int, minutes: str) -> Section:
             ("--graph", "graph", Many("PATH"), (), "Graph to use instead of generated webs. Repeatable."),
             ("--pages", "pages", count(_LEAST_PAGES), None, f"Number of pages of each generated web. {defaults}"),
             ("--webs", "webs", count(1, 1000), 8, "Number of generated webs, with seeds 1, 2, ..."),
-            ("--quick", "quick", None, False, f"Run the short form, which takes {minutes}."),
+            ("--quick", "quick", None, False, "Run the short form: smaller webs and crawls."),
         ),
     )
 
 
-def _output(paper: str) -> Section:
-    text = "Folder for the HTML page, plots, JSON, and the results of finished runs."
-    kind = (click.Path(path_type=Path), "DIR")
-    return Section("Output", (("-o --output", "folder", kind, Path(f"trapline-{paper}"), text),))
-
-
 @dataclass(frozen=True, slots=True)
 class PaperOptions:
-    graph: tuple[str, ...]
-    pages: int | None
-    webs: int
-    quick: bool
+    graph: tuple[str, ...] = ()
+    pages: int | None = None
+    webs: int = 8
+    quick: bool = False
 
     def __post_init__(self) -> None:
         if self.graph and self.pages is not None:
@@ -63,39 +49,65 @@ class PaperOptions:
         return range(1, self.webs + 1)
 
 
-# ---- castillo: 3.5 M pages on 53,000 sites, as in its table II.
+# ---- castillo and thesis: 3.5 M pages on 53,000 sites, as in castillo's table II.
 
 _PAGES_PER_SITE = 66
 _SPEED_PAGES = 1_000_000  # of webs for speed, of which a tenth is fetched
 _HISTORY_PAGES = 200_000  # of evolving webs
 _CASTILLO_PAGES, _CASTILLO_QUICK = 3_500_000, 20_000
+_LIVE_PAGES, _LIVE_QUICK, _LIVE_PAGES_PER_SITE = 10_000, 1_500, 10  # of webs on loopback
+_CASTILLO = _what(_CASTILLO_PAGES, _CASTILLO_QUICK)
 
 
 @click.command(cls=SectionedCommand)
-@bundled("options", PaperOptions, _what(_CASTILLO_PAGES, _CASTILLO_QUICK, "one to two minutes"))
-@_output("castillo")
-def castillo(options: PaperOptions, folder: Path) -> None:
-    """Reproduce Castillo et al. and the thesis: orders, speed-up, batches, historical PageRank.
+@bundled("options", PaperOptions, _CASTILLO)
+@output_section("castillo")
+def castillo(options: PaperOptions, folder: Path, json_file: Path | None) -> None:
+    """Reproduce Castillo et al.: crawl orders, connections, speed-up and batches.
 
     Simulates the crawls on generated webs, the orders also on yours with --graph, and judges every claim over all webs. If you interrupt
     the command, repeat it: it continues where it stopped. See docs/reproduce-castillo.md.
     """
-    title = (
-        "Castillo, Marin, Rodriguez, Baeza-Yates: Scheduling Algorithms for Web Crawling; Castillo: thesis, chapter 4"
-    )
-    _reproduce("castillo", title, options, folder, lambda: _castillo(options))
+    reproduce_plan(lambda: castillo_plan(options), "castillo", asdict(options), folder, json_file)
 
 
-def _castillo(options: PaperOptions) -> "tuple[Experiments, list[WebSource]]":
-    from trapline.lab.castillo import DAYS, Castillo, CastilloWebs
-    from trapline.lab.orders import evolved, generated
+@click.command(cls=SectionedCommand)
+@bundled("options", PaperOptions, _CASTILLO)
+@output_section("thesis")
+def thesis(options: PaperOptions, folder: Path, json_file: Path | None) -> None:
+    """Reproduce chapter 4 of Castillo's thesis: crawl orders, historical PageRank, connections, speed-up and batches.
+
+    Simulates the crawls on generated webs, the orders also on yours with --graph, and judges every claim over all webs. If you interrupt
+    the command, repeat it: it continues where it stopped. See docs/reproduce-thesis.md.
+    """
+    reproduce_plan(lambda: thesis_plan(options), "thesis", asdict(options), folder, json_file)
+
+
+def castillo_plan(options: PaperOptions) -> "PaperPlan":
+    from trapline.lab.castillo import castillo
+
+    return castillo(_castillo_webs(options))
+
+
+def thesis_plan(options: PaperOptions) -> "PaperPlan":
+    from trapline.lab.castillo import thesis
+
+    return thesis(_castillo_webs(options))
+
+
+def _castillo_webs(options: PaperOptions) -> "CastilloWebs":
+    from trapline.lab.castillo import CastilloWebs
+    from trapline.lab.castillo_orders import DAYS
+    from trapline.lab.webs import evolved, generated
 
     pages = options.pages or (_CASTILLO_QUICK if options.quick else _CASTILLO_PAGES)
     orders = _graphs(options.graph) or [generated(pages, _sites(pages), seed) for seed in options.seeds]
     fast, old = 5 * pages if options.quick else min(pages, _SPEED_PAGES), min(pages, _HISTORY_PAGES)
     histories = [evolved(old, _sites(old), seed, DAYS) for seed in options.seeds]
     speeds = [generated(fast, _sites(fast), seed) for seed in options.seeds]
-    return Castillo(CastilloWebs(orders, histories, speeds)), [*orders, *histories, *speeds]
+    live_pages = min(pages, _LIVE_QUICK if options.quick else _LIVE_PAGES)
+    live = [generated(live_pages, live_pages // _LIVE_PAGES_PER_SITE, seed) for seed in options.seeds]
+    return CastilloWebs(orders, histories, speeds, live)
 
 
 def _sites(pages: int) -> int:
@@ -105,70 +117,38 @@ def _sites(pages: int) -> int:
 # ---- cao: 30,000 pages on 500 servers.
 
 _CAO_PAGES, _CAO_PAGES_PER_SITE = 30_000, 60
+# Live crawls, with --quick and without: sites and pages of a site, and pages of a crawl of fast servers.
+_PROBED = ((30, 220), (500, 220))
+_FAST = ((20, 40), (20, 300))
+_FAST_PAGES = (200, 4_000)
 
 
 @click.command(cls=SectionedCommand)
-@bundled("options", PaperOptions, _what(_CAO_PAGES, _CAO_PAGES, "about a minute"))
-@_output("cao")
-def cao(options: PaperOptions, folder: Path) -> None:
+@bundled("options", PaperOptions, _what(_CAO_PAGES, _CAO_PAGES))
+@output_section("cao")
+def cao(options: PaperOptions, folder: Path, json_file: Path | None) -> None:
     """Reproduce Cao, Jiang and Singh: crawl scheduling by performance, quality and both.
 
     Simulates the crawls on generated webs, or on yours with --graph, and judges every claim over all webs. If you interrupt the command,
     repeat it: it continues where it stopped. See docs/reproduce-cao.md.
     """
-    _reproduce(
-        "cao",
-        "Cao, Jiang and Singh: Scheduling Web Crawl for Better Performance and Quality",
-        options,
-        folder,
-        lambda: _cao(options),
-    )
+    reproduce_plan(lambda: cao_plan(options), "cao", asdict(options), folder, json_file)
 
 
-def _cao(options: PaperOptions) -> "tuple[Experiments, list[WebSource]]":
-    from trapline.lab.cao import Cao
-    from trapline.lab.orders import generated
+def cao_plan(options: PaperOptions) -> "PaperPlan":
+    from trapline.lab.cao import CaoWebs, cao
+    from trapline.lab.webs import equal_sites, generated
 
     pages = options.pages or _CAO_PAGES
     sites = max(_LEAST_SITES, pages // _CAO_PAGES_PER_SITE)
     webs = _graphs(options.graph) or [generated(pages, sites, seed) for seed in options.seeds]
-    return Cao(webs), webs
-
-
-# ---- both
-
-
-def _reproduce(
-    name: str,
-    title: str,
-    options: PaperOptions,
-    folder: Path,
-    prepared: "Callable[[], tuple[Experiments, Sequence[WebSource]]]",
-) -> None:
-    """Run the experiments, judge them, and write and show the results."""
-    from trapline import __version__
-    from trapline.cli.reproduce.paper_results import show, write
-    from trapline.lab.paper import Paper
-    from trapline.lab.study import Study
-
-    check_outputs(folder, f"{name}.html", None)
-    experiments, webs = prepared()
-    study = Study(folder, __version__)
-    compile_kernels()
-    with Progress(f"reproducing {name}", plain_every_s=5.0) as progress:
-        results = study.results(experiments.runs(), progress.update)
-    if study.repeated:
-        say(f"{study.repeated} runs were done before and not repeated; delete {folder} to repeat them", err=True)
-    paper = Paper(name, title, experiments.judged(results), list(dict.fromkeys(web.name for web in webs)))
-    given: dict[str, Any] = asdict(options)
-    write(paper, folder, given)
-    show(paper)
-    say(f"wrote {folder / name}.html, {name}.json and plots (.png)", err=True)
+    probed, fast = (equal_sites(*(quick if options.quick else whole)) for quick, whole in (_PROBED, _FAST))
+    return cao(CaoWebs(webs, probed, fast, _FAST_PAGES[not options.quick], options.seeds))
 
 
 def _graphs(paths: tuple[str, ...]) -> "list[WebSource]":
     from trapline.graph import LoadOptions, load_graph
-    from trapline.lab.orders import recorded
+    from trapline.lab.webs import recorded
 
     with Progress("loading", plain_every_s=2.0) as progress:
         loading = LoadOptions(False, None, progress.update)

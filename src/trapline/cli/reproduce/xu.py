@@ -1,23 +1,21 @@
 """`trapline reproduce xu`: the five figures of the paper, on update traces, compared with the paper's claims."""
 
-import json
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled, refuse
 from trapline.cli.options.values import count, seconds
 from trapline.cli.refresh.replay_options import read_trace
-from trapline.cli.reproduce.command import check_outputs, put_out
+from trapline.cli.reproduce.command import output_section, reproduce_plan
 from trapline.cli.terminal.progress import Progress, compile_kernels, compile_policies
 from trapline.errors import ConfigError, nearest
-from trapline.terminal import say
 
 if TYPE_CHECKING:
-    from trapline.lab.paper import Paper
+    from trapline.lab.paper import PaperPlan
     from trapline.lab.xu import XuTrace
     from trapline.refresh import ReplayConditions, Trace
 
@@ -25,6 +23,7 @@ FIGURES = ("2", "3", "4a", "4b", "5")
 TITLE = "Xu, Li, Qu and Labrinidis: Towards a Content-Provider-Friendly Web Page Crawler"
 _PATH = click.Path(path_type=Path)
 _TRACES = ("bursty:100:13000:61", "peps")  # a random trace as long as the paper's, and a sample
+_SEEDS, _ACCESSES = 8, 20_000
 _CYCLES, _QUICK_CYCLES = "1,4,24,48", "1,48"
 
 _WHAT = Section(
@@ -38,7 +37,7 @@ _WHAT = Section(
             (),
             f"Trace to use, as in `trapline refresh replay`. Repeatable. [{' and '.join(_TRACES)}]",
         ),
-        ("--seeds", "seeds", count(1, 10_000), 8, "Number of random worlds per setting."),
+        ("--seeds", "seeds", count(1, 10_000), _SEEDS, "Number of random worlds per setting."),
         ("--quick", "quick", None, False, "Run the short form, with two lengths of a cycle."),
     ),
 )
@@ -60,7 +59,7 @@ _HOW = Section(
             None,
             f"Lengths of a cycle to compare, in polls. [{_CYCLES}; with --quick {_QUICK_CYCLES}]",
         ),
-        ("--accesses", "accesses", count(1), 20_000, "Number of accesses; figure 2 sets its own."),
+        ("--accesses", "accesses", count(1), _ACCESSES, "Number of accesses; figure 2 sets its own."),
         (
             "--schedule-errors",
             "schedule_errors",
@@ -77,41 +76,22 @@ _HOW = Section(
         ),
     ),
 )
-_OUTPUT = Section(
-    "Output",
-    (
-        (
-            "-o --output",
-            "folder",
-            (_PATH, "DIR"),
-            Path("trapline-xu"),
-            "Folder for the page, plots and JSON, and for the runs that are done.",
-        ),
-        (
-            "--json",
-            "json_file",
-            (_PATH, "FILE"),
-            None,
-            "Write numbers and verdicts as JSON to this file; -: to stdout, instead of the tables.",
-        ),
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)
 class XuOptions:
     """Values of the options of the command, by field."""
 
-    figure: str
-    trace: tuple[str, ...]
-    seeds: int
-    quick: bool
-    poll_s: float | None
-    stretch_s: float | None
-    cycles: str | None
-    accesses: int
-    schedule_errors: str
-    calibrated: bool
+    figure: str = ",".join(FIGURES)
+    trace: tuple[str, ...] = ()
+    seeds: int = _SEEDS
+    quick: bool = False
+    poll_s: float | None = None
+    stretch_s: float | None = None
+    cycles: str | None = None
+    accesses: int = _ACCESSES
+    schedule_errors: str = "moved"
+    calibrated: bool = False
 
     def __post_init__(self) -> None:
         if "5" not in self.figures:
@@ -150,7 +130,7 @@ class XuOptions:
 
 @click.command(cls=SectionedCommand)
 @bundled("options", XuOptions, _WHAT, _HOW)
-@_OUTPUT
+@output_section("xu")
 def xu(options: XuOptions, folder: Path, json_file: Path | None) -> None:
     """Reproduce Xu, Li, Qu and Labrinidis: freshness by the collaboration level of providers.
 
@@ -158,13 +138,19 @@ def xu(options: XuOptions, folder: Path, json_file: Path | None) -> None:
     is set so that freshness with smart providers is .86, as in the paper. If you interrupt the command, repeat it: it continues where it
     stopped. See docs/reproduce-xu.md.
     """
-    check_outputs(folder, "xu.html", json_file)
-    paper = _reproduced(_read(options), options, folder)
-    from trapline.cli.reproduce.paper_results import show, write
+    reproduce_plan(lambda: xu_plan(options), "xu", asdict(options), folder, json_file)
 
-    write(paper, folder, asdict(options))
-    put_out([paper], show, json_file, lambda: json.loads((folder / "xu.json").read_text(encoding="utf-8")))
-    say(f"wrote {folder / 'xu.html'}, xu.json and plots (.png)", err=True)
+
+def xu_plan(options: XuOptions) -> "PaperPlan":
+    from trapline.lab.paper import PaperPart, PaperPlan
+    from trapline.lab.xu import Xu, policies
+
+    traces = _read(options)
+    compile_kernels()
+    compile_policies(list(policies().values()))
+    experiments = Xu(traces, options.lengths, options.figures)
+    part = PaperPart(experiments.runs(), lambda results: list(experiments.judged(results)))
+    return PaperPlan("xu", TITLE, [part], [trace.name for trace in traces])
 
 
 def _read(options: XuOptions) -> list["XuTrace"]:
@@ -188,19 +174,3 @@ def _polled(trace: "Trace", options: XuOptions) -> "XuTrace":
     poll_s = options.poll_s or stretch_s / POLLS
     is_cut = stretch_s < trace.horizon_s
     return XuTrace(in_steps(trace, poll_s), poll_s, stretch_s if is_cut else 0.0, options.seeds, options.conditions())
-
-
-def _reproduced(traces: list["XuTrace"], options: XuOptions, folder: Path) -> "Paper":
-    from trapline import __version__
-    from trapline.lab.paper import Paper
-    from trapline.lab.study import Study
-    from trapline.lab.xu import Xu, policies
-
-    compile_kernels()
-    compile_policies(list(policies().values()))
-    experiments, study = Xu(traces, options.lengths, options.figures), Study(folder, __version__)
-    with Progress("reproducing xu", plain_every_s=5.0) as progress:
-        results: dict[str, Any] = study.results(experiments.runs(), progress.update)
-    if study.repeated:
-        say(f"{study.repeated} runs were done before and not repeated; delete {folder} to repeat them", err=True)
-    return Paper("xu", TITLE, experiments.judged(results), [trace.name for trace in traces])

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from trapline.graph import Graph
     from trapline.report import CrawlRecord
+    from trapline.servers.sampled import Servers
     from trapline.simulate import Crawl
-    from trapline.simulate.servers import Network, Servers
+    from trapline.simulate.network import Network
     from trapline.strategies.base.inputs import CrawlHistory
 
 

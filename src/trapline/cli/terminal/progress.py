@@ -69,8 +69,8 @@ class Progress:
             return
         self._note = note
         self._next_at = now + self._every_s
-        line = f"{self._label}: {done:,}/{total:,} {note}{self._pace(done, total, now)}".rstrip()
-        self._show(line)
+        pace = self._pace(done, total, now)
+        self._show(f"{self._label}: {done:,}/{total:,} {'; '.join(filter(None, (pace, note)))}".rstrip())
 
     def say(self, line: str) -> None:
         """Show one line at once, also in a log: for a wait of unknown length."""

@@ -18,8 +18,8 @@ from trapline.graph import Graph, depths
 from trapline.parallel.simulated.crawl import ParallelCrawl
 from trapline.parallel.simulated.url_exchange import links_to_others
 from trapline.rng import uniform
+from trapline.servers.sampled import Servers
 from trapline.simulate.log import FetchLog, bytes_of, politeness_violations
-from trapline.simulate.servers import Servers
 
 # ---- The seeds of a simulated parallel crawl: a number of random pages for each partition, as in Cho and Garcia-Molina
 # 2002.

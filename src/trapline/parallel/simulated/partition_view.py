@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trapline.frontier.layout import ELSEWHERE, Array
 from trapline.graph import Graph
-from trapline.simulate.servers import Servers
+from trapline.servers.sampled import Servers
 
 Ids = NDArray[np.int32]
 

@@ -26,7 +26,7 @@ from trapline.parallel.simulated.crawl import (
 )
 from trapline.parallel.simulated.measures import random_seeds
 from trapline.progress import CountCallback
-from trapline.simulate.servers import constant_servers
+from trapline.servers.sampled import constant_servers
 from trapline.strategies import load_strategy
 
 # ---- What a plan assumes about the cost and the coverage of parallel crawls. Every number has its source; there are no

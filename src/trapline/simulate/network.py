@@ -5,9 +5,7 @@ import math
 from dataclasses import dataclass
 
 from trapline.errors import ConfigError
-from trapline.servers.model import NO_LIMIT as NO_LIMIT
-from trapline.servers.sampled import Servers as Servers
-from trapline.servers.sampled import constant_servers as constant_servers
+from trapline.servers.model import NO_LIMIT
 
 PROTOCOLS = ("keep-alive", "http/1.0", "pipelining")
 

@@ -1,0 +1,223 @@
+"""Throughput in `cao`: requests per connection (fig. 3), protocols (fig. 4), and the processor (fig. 5).
+
+Fig. 3 and 5 are live crawls on loopback (`live.py`). Fig. 4 is simulated.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trapline.frontier import Rules
+from trapline.lab.live import LiveCrawl, crawl_live
+from trapline.lab.orders import mean_and_spread
+from trapline.lab.paper import (
+    PaperChart,
+    PaperItem,
+    PaperPart,
+    PaperTable,
+    Results,
+    at_least,
+    differences,
+    every,
+    within,
+)
+from trapline.lab.study import Result, StudyRun
+from trapline.lab.webs import WebCache, WebSource
+from trapline.servers.sampled import modelled_servers
+from trapline.simulate import simulate
+from trapline.simulate.log import fetched
+from trapline.simulate.network import Network
+from trapline.strategies import load_strategy
+from trapline.testweb import Behaviour, Mix, build_web
+
+_LIVE_STEPS = 1_000_000  # duration of a live crawl, in pages of a simulated one
+
+
+# ---- fig. 3: the requests that servers allow on a connection, as the crawler finds out
+
+ONE, HUNDRED = 0.24, 0.66  # shares of the paper's 500 servers
+
+
+def _probe_key(source: WebSource, seed: int) -> str:
+    return f"{source.name}; requests per connection, seed {seed}"
+
+
+def _probe_run(cache: WebCache, source: WebSource, seed: int) -> StudyRun:
+    def compute() -> Result:
+        graph = cache.load(source).graph
+        mix = Mix(Behaviour(latency_s=0.001), measured_requests=True)
+        log = crawl_live(build_web(graph, mix, seed=seed), LiveCrawl("breadth-first", 64, per_connection=0))
+        return {"requests": log.per_connection.tolist()}
+
+    return StudyRun(_probe_key(source, seed), _LIVE_STEPS, compute, source.name)
+
+
+def requests_per_connection(name: str, cache: WebCache, web: WebSource, seeds: Sequence[int]) -> PaperPart:
+    def items(results: Results) -> list[PaperItem]:
+        found = [np.array(results[_probe_key(web, seed)]["requests"]) for seed in seeds]
+        one = [float((requests == 1).mean()) for requests in found]
+        hundred = [float((requests >= 100).mean()) for requests in found]
+        claims = [
+            within(
+                "24 % of the servers serve one request per connection, within .05", "24 %", [x - ONE for x in one], 0.05
+            ),
+            within("66 % serve a hundred, within .05", "66 %", [x - HUNDRED for x in hundred], 0.05),
+        ]
+        x = list(range(1, 101))
+        shares = [100 * float(np.mean([(requests <= most).mean() for requests in found])) for most in x]
+        title, share = "Requests per connection", "servers that allow no more"
+        chart = PaperChart("requests", title, "requests per connection", share, {"ours": (x, shares)}, y_unit="%")
+        setting = f"live crawls of {web.name} on loopback; r = 64, w = 0, k as servers allow"
+        note = "The servers have the published distribution. The item checks that the crawler finds it out by crawling."
+        return [PaperItem(name, title, setting, claims, charts=[chart], notes=[note])]
+
+    return PaperPart([_probe_run(cache, web, seed) for seed in seeds], items)
+
+
+# ---- fig. 4: throughput by protocol and connections, simulated
+
+PROTOCOLS = {"HTTP/1.0": "http/1.0", "HTTP/1.1": "keep-alive", "pipelining": "pipelining"}
+CONNECTIONS = (1, 8, 32, 64, 96, 128, 192)
+_BEFORE_TAIL = 0.9  # share of the pages; the last ones wait for the slowest servers
+
+
+def _protocol_key(source: WebSource, protocol: str, connections: int) -> str:
+    return f"{source.name}; throughput of {protocol}, r = {connections}, w = 0, k as servers allow, measured servers"
+
+
+def _protocol_run(cache: WebCache, source: WebSource, protocol: str, connections: int, seed: int) -> StudyRun:
+    def compute() -> Result:
+        graph = cache.load(source).graph
+        crawl = simulate(
+            graph,
+            load_strategy("breadth-first"),
+            Rules(delay_s=0.0, per_connection=0, lease_s=float("inf")),
+            connections=min(connections, graph.sites),
+            servers=modelled_servers(graph, seed=seed),
+            network=Network(protocol=protocol),
+            seed=seed,
+        )
+        end = fetched(crawl.log).end
+        pages = max(1, int(_BEFORE_TAIL * len(end)))
+        return {"pages_per_second": pages / float(end[pages - 1])}
+
+    return StudyRun(_protocol_key(source, protocol, connections), source.pages, compute, source.name)
+
+
+def protocols(name: str, cache: WebCache, webs: Sequence[WebSource]) -> PaperPart:
+    def items(results: Results) -> list[PaperItem]:
+        rates = {
+            (label, r): [float(results[_protocol_key(web, protocol, r)]["pages_per_second"]) for web in webs]
+            for label, protocol in PROTOCOLS.items()
+            for r in CONNECTIONS
+        }
+
+        def ratio(one: str, other: str, r: int = 64, other_r: int = 64) -> list[float]:
+            return [a / b - 1 for a, b in zip(rates[one, r], rates[other, other_r], strict=True)]
+
+        slow = "the simulated servers have no TCP slow start, and closing a connection costs nothing"
+        claims = [
+            at_least(
+                "HTTP/1.1 is faster than HTTP/1.0 with 64 connections: gain",
+                "more than twice",
+                ratio("HTTP/1.1", "HTTP/1.0"),
+            ),
+            at_least(
+                "It is more than twice as fast: gain above 1",
+                "more than twice",
+                ratio("HTTP/1.1", "HTTP/1.0"),
+                1.0,
+                slow,
+            ),
+            at_least("Pipelining is a little faster than HTTP/1.1: gain", "a little", ratio("pipelining", "HTTP/1.1")),
+            within(
+                "More than 96 connections gain nothing: 192 over 96",
+                "no gain",
+                ratio("HTTP/1.1", "HTTP/1.1", 192, 96),
+                0.05,
+            ),
+        ]
+        curves = {
+            label: ([float(r) for r in CONNECTIONS], [float(np.mean(rates[label, r])) for r in CONNECTIONS])
+            for label in PROTOCOLS
+        }
+        rows = [[f"{r}", *(mean_and_spread(rates[label, r], 1) for label in PROTOCOLS)] for r in CONNECTIONS]
+        table = PaperTable("Pages per second", ["connections", *PROTOCOLS], rows)
+        chart = PaperChart("protocols", "Throughput by protocol", "connections", "pages per second", curves)
+        setting = f"simulated; breadth-first, w = 0, k as servers allow, measured servers; the first {_BEFORE_TAIL:.0%} of the pages"
+        return [PaperItem(name, "Throughput by protocol", setting, claims, [table], [chart])]
+
+    runs = [
+        _protocol_run(cache, web, protocol, r, seed)
+        for seed, web in enumerate(webs, 1)
+        for protocol in PROTOCOLS.values()
+        for r in CONNECTIONS
+    ]
+    return PaperPart(runs, items)
+
+
+# ---- fig. 5: throughput and processor time with fast servers
+
+FAST = (2, 6, 14, 20)  # connections; there are 20 servers, and a server gets one connection at a time
+_TIMES = ("user", "system", "idle")
+
+
+def _fast_key(source: WebSource, connections: int, pages: int, seed: int) -> str:
+    return f"{source.name}; fast servers, r = {connections}, {pages} pages, seed {seed}"
+
+
+def _fast_run(cache: WebCache, source: WebSource, connections: int, pages: int, seed: int) -> StudyRun:
+    def compute() -> Result:
+        mix = Mix(Behaviour(latency_s=0.05, requests_per_connection=100), latency_spread=0.2)
+        crawl = LiveCrawl("breadth-first", connections, per_connection=0, max_pages=pages)
+        log = crawl_live(build_web(cache.load(source).graph, mix, seed=seed), crawl)
+        seconds = float(log.end_s[-1])
+        return {
+            "pages_per_second": len(log.page) / seconds,
+            "megabits_per_second": 8e-6 * float(log.size.sum()) / seconds,
+            **dict(zip(_TIMES, log.used.shares, strict=True)),
+        }
+
+    return StudyRun(_fast_key(source, connections, pages, seed), _LIVE_STEPS, compute, source.name)
+
+
+def fast_servers(name: str, cache: WebCache, web: WebSource, pages: int, seeds: Sequence[int]) -> PaperPart:
+    def items(results: Results) -> list[PaperItem]:
+        def of(number: str, r: int) -> list[float]:
+            return [float(results[_fast_key(web, r, pages, seed)][number]) for seed in seeds]
+
+        speed = "pages_per_second"
+        grows = {
+            f"{b} over {a}": at_least("", "", differences(of(speed, b), of(speed, a))) for a, b in ((2, 6), (6, 14))
+        }
+        faster = "today's processors are faster than those of the paper, and latency limits the crawl"
+        claims = [
+            every("Throughput grows up to 14 connections, in pages per second", "peak 8.4 Mbit/s at 14", grows),
+            at_least("With more it falls: 14 over 20", "worse beyond 16", differences(of(speed, 14), of(speed, 20)), reason=faster),
+            at_least("The processor is saturated with 20: less than 5 % idle", "at 16", [0.05 - x for x in of("idle", 20)], reason=faster),
+        ]  # fmt: skip
+        head = ["connections", "pages/s", "Mbit/s", *(f"{name} time, %" for name in _TIMES)]
+        rows = [
+            [
+                f"{r}",
+                mean_and_spread(of(speed, r), 1),
+                mean_and_spread(of("megabits_per_second", r), 1),
+                *(mean_and_spread([100 * x for x in of(name, r)], 1) for name in _TIMES),
+            ]
+            for r in FAST
+        ]
+        x = [float(r) for r in FAST]
+        rates = {"ours": (x, [float(np.mean(of(speed, r))) for r in FAST])}
+        charts = [
+            PaperChart("fast", "Throughput, fast servers", "connections", "pages per second", rates),
+            PaperChart("processor", "Processor time of the crawl loop", "connections", "share of the time",
+                       {name: (x, [100 * float(np.mean(of(name, r))) for r in FAST]) for name in _TIMES}, y_unit="%"),
+        ]  # fmt: skip
+        setting = (
+            f"live crawls of {web.name} on loopback; latency 50 ms, 100 requests per connection, w = 0; {pages} pages"
+        )
+        note = "Times are those of the process with the crawl loop, from its first request until the crawl is closed."
+        table = PaperTable("Throughput and processor time", head, rows)
+        return [PaperItem(name, "Twenty fast servers", setting, claims, [table], charts, [note])]
+
+    return PaperPart([_fast_run(cache, web, r, pages, seed) for seed in seeds for r in FAST], items)

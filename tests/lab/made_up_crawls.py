@@ -1,0 +1,18 @@
+"""Live crawls that take no time, for tests of what is made from them. tests/lab/test_live.py has real ones."""
+
+import numpy as np
+
+from trapline.lab.live import LiveCrawl, LiveLog, UsedTime
+from trapline.testweb import ServedWeb
+
+
+def made_up_crawl(web: ServedWeb, crawl: LiveCrawl) -> LiveLog:
+    """Fetch pages in the order of their numbers, ten a second on each connection, each connection 100 pages long."""
+    pages = np.arange(min(web.pages, crawl.max_pages), dtype=np.int32)
+    site = np.array(web.site, np.int32)[pages]
+    end_s = (pages + 1) / (10.0 * crawl.connections)
+    used = UsedTime(0.3 * end_s[-1], 0.1 * end_s[-1], float(end_s[-1]))
+    sizes = np.array(web.sizes, np.int64)[pages]
+    return LiveLog(
+        pages, site, (pages // 100 + 1).astype(np.int32), end_s, sizes, len(pages), np.full(web.sites, 100), used
+    )
