@@ -24,26 +24,47 @@ _START = (
 )
 
 
+_TRIES = 3  # Ray gives up if its own processes start slowly, as on a busy machine
+
+
 @contextmanager
 def cluster() -> Iterator[str]:
     """Yield the address of the cluster. The folder has a short name, because paths of sockets may not be long."""
     with tempfile.TemporaryDirectory(prefix="trap", ignore_cleanup_errors=True) as folder:
-        options = (*_START, f"--object-store-memory={80 << 20}", f"--temp-dir={folder}")
-        with (Path(folder) / "said").open("wb") as said:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "ray.scripts.scripts", *options],
-                stdout=said,
-                stderr=said,
-                env=os.environ | TOKEN,
-                start_new_session=True,
-            )
+        process = _started(Path(folder))
         try:
-            wait_for(lambda: b"will now block" in (Path(folder) / "said").read_bytes() or process.poll() is not None)
             yield (Path(folder) / "ray_current_cluster").read_text()
         finally:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:  # must not hide why a test failed
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            _end(process)
+
+
+def _started(folder: Path) -> subprocess.Popen[bytes]:
+    """Start a cluster. Return its first process once the cluster is ready."""
+    said = folder / "said"
+    for _ in range(_TRIES):
+        process = _start(folder, said)
+        wait_for(lambda: b"will now block" in said.read_bytes() or process.poll() is not None)  # noqa: B023
+        if process.poll() is None:
+            return process
+    raise AssertionError(f"Ray did not start: {said.read_text(errors='replace')}")
+
+
+def _start(folder: Path, said: Path) -> subprocess.Popen[bytes]:
+    options = (*_START, f"--object-store-memory={80 << 20}", f"--temp-dir={folder}")
+    with said.open("wb") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "ray.scripts.scripts", *options],
+            stdout=output,
+            stderr=output,
+            env=os.environ | TOKEN,
+            start_new_session=True,
+        )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:  # must not hide why a test failed
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
