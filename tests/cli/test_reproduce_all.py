@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.made_up_crawls import made_up_crawl
+from tests.lab.made_up_crawls import no_live_crawls_of_cao
 from trapline.cli import run
 from trapline.cli.reproduce import all_papers
 from trapline.cli.reproduce.scheduling import PaperOptions, cao_plan
-from trapline.lab import cao_throughput
 from trapline.lab.paper import PaperClaim, PaperItem, PaperPart, PaperPlan
 from trapline.report import plot
 
@@ -25,7 +24,7 @@ def other(quick: bool) -> PaperPlan:
 
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cao_throughput, "crawl_live", made_up_crawl)
+    no_live_crawls_of_cao(monkeypatch)
     monkeypatch.setattr(plot, "chart_png", lambda *_: b"")
     monkeypatch.setattr(all_papers, "PLANS", {"cao": lambda quick: cao_plan(SMALL), "other": other})
 
@@ -35,11 +34,11 @@ def test_the_index_has_every_claim_with_a_link_to_its_item(tmp_path: Path, capsy
     assert run(["reproduce", "all", "--quick", "-o", str(tmp_path), "--json", "-"]) == 0
     done = capsys.readouterr()
     assert json.loads(done.out) == json.loads((tmp_path / "all.json").read_text())
-    assert "all: 20 claims: " in done.err
+    assert "all: 25 claims: " in done.err
     index = (tmp_path / "index.html").read_text()
-    assert index.count("<tr><td class=") == 20 and "A &lt; B" in index and "Not run: fig. 4, live" in index
+    assert index.count("<tr><td class=") == 25 and "A &lt; B" in index
     links = re.findall(r'href="(\w+\.html)#([^"]+)"', index)
-    assert len(links) == 20
+    assert len(links) == 25
     for page, anchor in set(links):
         assert f'id="{anchor}"' in (tmp_path / page).read_text()
 

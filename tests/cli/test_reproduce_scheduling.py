@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.made_up_crawls import made_up_crawl
+from tests.lab.made_up_crawls import made_up_crawl, no_live_crawls_of_cao
 from trapline.cli import run
 from trapline.cli.reproduce.scheduling import PaperOptions, cao_plan, castillo_plan, thesis_plan
 from trapline.graph import generate, save
-from trapline.lab import cao_throughput, castillo_live, orders
+from trapline.lab import castillo_live, orders
 from trapline.report import plot
 
 Captured = pytest.CaptureFixture[str]
@@ -72,9 +72,9 @@ def test_mistakes_are_reported_in_one_line(tmp_path: Path, capsys: Captured) -> 
 
 
 def test_cao_writes_the_same_kinds_of_files(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cao_throughput, "crawl_live", made_up_crawl)
+    no_live_crawls_of_cao(monkeypatch)
     assert run(["reproduce", "cao", "--pages", "2000", "--webs", "2", "-o", str(tmp_path)]) == 0
-    assert "cao: 19 claims: " in capsys.readouterr().out
+    assert "cao: 24 claims: " in capsys.readouterr().out
     found = json.loads((tmp_path / "cao.json").read_text())
     assert [item["name"] for item in found["items"]] == [
         "fig. 3",

@@ -1,9 +1,16 @@
-"""Live crawls that take no time, for tests of what is made from them. tests/lab/test_live.py has real ones."""
+"""Live crawls that take no time, for tests of what is made from them. test_live.py and test_live_servers.py have real ones."""
 
 import numpy as np
+import pytest
 
+from trapline.lab import cao_throughput, live_servers
 from trapline.lab.live import LiveCrawl, LiveLog, UsedTime
 from trapline.testweb import ServedWeb
+
+
+def no_live_crawls_of_cao(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cao_throughput, "crawl_live", made_up_crawl)
+    monkeypatch.setattr(live_servers, "live", live_servers.simulated)
 
 
 def made_up_crawl(web: ServedWeb, crawl: LiveCrawl) -> LiveLog:

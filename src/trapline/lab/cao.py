@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from trapline.frontier import Rules
-from trapline.lab.cao_throughput import fast_servers, protocols, requests_per_connection
+from trapline.lab.cao_protocols import live_protocols, simulated_protocols
+from trapline.lab.cao_throughput import fast_servers, requests_per_connection
 from trapline.lab.orders import PERCENTS, at_percents, mean_and_spread, mean_curve
 from trapline.lab.paper import (
     PaperChart,
@@ -23,7 +24,6 @@ from trapline.lab.paper import (
     at_least,
     differences,
     every,
-    not_run,
 )
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import Floats, KnownWeb, WebCache, WebSource
@@ -44,6 +44,8 @@ _HALF, _THIRD = 1 / 2, 1 / 3
 @dataclass(frozen=True, slots=True)
 class CaoWebs:
     simulated: Sequence[WebSource]
+    live: Sequence[WebSource]
+    """small ones, for protocols"""
     probed: WebSource
     """for requests per connection: every site has more than 200 pages, so that one connection can serve 100"""
     fast: WebSource
@@ -55,11 +57,11 @@ class CaoWebs:
 
 
 def cao(webs: CaoWebs) -> PaperPlan:
-    cache, names = WebCache(), [*(web.name for web in webs.simulated), webs.probed.name, webs.fast.name]
+    cache, names = WebCache(), [*(web.name for web in (*webs.simulated, *webs.live)), webs.probed.name, webs.fast.name]
     parts = [
         requests_per_connection("fig. 3", cache, webs.probed, webs.seeds),
-        protocols("fig. 4", cache, webs.simulated),
-        not_run("fig. 4, live", "Throughput by protocol, live", "testweb lets server time overlap under pipelining"),
+        simulated_protocols("fig. 4", cache, webs.simulated),
+        live_protocols("fig. 4, live", cache, webs.live),
         fast_servers("fig. 5", cache, webs.fast, webs.fast_pages, webs.seeds),
         _figure("fig. 6", "pagerank", cache, webs.simulated),
         _figure("fig. 7", "zipf", cache, webs.simulated),

@@ -1,13 +1,9 @@
-"""Throughput in `cao`: requests per connection (fig. 3), protocols (fig. 4), and the processor (fig. 5).
-
-Fig. 3 and 5 are live crawls on loopback (`live.py`). Fig. 4 is simulated.
-"""
+"""Requests per connection (fig. 3) and processor time (fig. 5) in `cao`: live crawls on loopback (`live.py`)."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from trapline.frontier import Rules
 from trapline.lab.live import LiveCrawl, crawl_live
 from trapline.lab.orders import mean_and_spread
 from trapline.lab.paper import (
@@ -23,11 +19,6 @@ from trapline.lab.paper import (
 )
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import WebCache, WebSource
-from trapline.servers.sampled import modelled_servers
-from trapline.simulate import simulate
-from trapline.simulate.log import fetched
-from trapline.simulate.network import Network
-from trapline.strategies import load_strategy
 from trapline.testweb import Behaviour, Mix, build_web
 
 _LIVE_STEPS = 1_000_000  # duration of a live crawl, in pages of a simulated one
@@ -72,88 +63,6 @@ def requests_per_connection(name: str, cache: WebCache, web: WebSource, seeds: S
         return [PaperItem(name, title, setting, claims, charts=[chart], notes=[note])]
 
     return PaperPart([_probe_run(cache, web, seed) for seed in seeds], items)
-
-
-# ---- fig. 4: throughput by protocol and connections, simulated
-
-PROTOCOLS = {"HTTP/1.0": "http/1.0", "HTTP/1.1": "keep-alive", "pipelining": "pipelining"}
-CONNECTIONS = (1, 8, 32, 64, 96, 128, 192)
-_BEFORE_TAIL = 0.9  # share of the pages; the last ones wait for the slowest servers
-
-
-def _protocol_key(source: WebSource, protocol: str, connections: int) -> str:
-    return f"{source.name}; throughput of {protocol}, r = {connections}, w = 0, k as servers allow, measured servers"
-
-
-def _protocol_run(cache: WebCache, source: WebSource, protocol: str, connections: int, seed: int) -> StudyRun:
-    def compute() -> Result:
-        graph = cache.load(source).graph
-        crawl = simulate(
-            graph,
-            load_strategy("breadth-first"),
-            Rules(delay_s=0.0, per_connection=0, lease_s=float("inf")),
-            connections=min(connections, graph.sites),
-            servers=modelled_servers(graph, seed=seed),
-            network=Network(protocol=protocol),
-            seed=seed,
-        )
-        end = fetched(crawl.log).end
-        pages = max(1, int(_BEFORE_TAIL * len(end)))
-        return {"pages_per_second": pages / float(end[pages - 1])}
-
-    return StudyRun(_protocol_key(source, protocol, connections), source.pages, compute, source.name)
-
-
-def protocols(name: str, cache: WebCache, webs: Sequence[WebSource]) -> PaperPart:
-    def items(results: Results) -> list[PaperItem]:
-        rates = {
-            (label, r): [float(results[_protocol_key(web, protocol, r)]["pages_per_second"]) for web in webs]
-            for label, protocol in PROTOCOLS.items()
-            for r in CONNECTIONS
-        }
-
-        def ratio(one: str, other: str, r: int = 64, other_r: int = 64) -> list[float]:
-            return [a / b - 1 for a, b in zip(rates[one, r], rates[other, other_r], strict=True)]
-
-        slow = "the simulated servers have no TCP slow start, and closing a connection costs nothing"
-        claims = [
-            at_least(
-                "HTTP/1.1 is faster than HTTP/1.0 with 64 connections: gain",
-                "more than twice",
-                ratio("HTTP/1.1", "HTTP/1.0"),
-            ),
-            at_least(
-                "It is more than twice as fast: gain above 1",
-                "more than twice",
-                ratio("HTTP/1.1", "HTTP/1.0"),
-                1.0,
-                slow,
-            ),
-            at_least("Pipelining is a little faster than HTTP/1.1: gain", "a little", ratio("pipelining", "HTTP/1.1")),
-            within(
-                "More than 96 connections gain nothing: 192 over 96",
-                "no gain",
-                ratio("HTTP/1.1", "HTTP/1.1", 192, 96),
-                0.05,
-            ),
-        ]
-        curves = {
-            label: ([float(r) for r in CONNECTIONS], [float(np.mean(rates[label, r])) for r in CONNECTIONS])
-            for label in PROTOCOLS
-        }
-        rows = [[f"{r}", *(mean_and_spread(rates[label, r], 1) for label in PROTOCOLS)] for r in CONNECTIONS]
-        table = PaperTable("Pages per second", ["connections", *PROTOCOLS], rows)
-        chart = PaperChart("protocols", "Throughput by protocol", "connections", "pages per second", curves)
-        setting = f"simulated; breadth-first, w = 0, k as servers allow, measured servers; the first {_BEFORE_TAIL:.0%} of the pages"
-        return [PaperItem(name, "Throughput by protocol", setting, claims, [table], [chart])]
-
-    runs = [
-        _protocol_run(cache, web, protocol, r, seed)
-        for seed, web in enumerate(webs, 1)
-        for protocol in PROTOCOLS.values()
-        for r in CONNECTIONS
-    ]
-    return PaperPart(runs, items)
 
 
 # ---- fig. 5: throughput and processor time with fast servers

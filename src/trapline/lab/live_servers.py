@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from trapline.crawl.engine.options import CrawlOptions, live_rules
 from trapline.crawl.engine.run import open_crawl
-from trapline.crawl.engine.status import DRAINED, MAX_PAGES, CrawlStatus
+from trapline.crawl.engine.status import DRAINED, INTERRUPTED, MAX_PAGES, CrawlStatus
 from trapline.errors import ConfigError, TraplineError
 from trapline.fetch.limits import Limits
 from trapline.frontier import FETCHED, Rules
@@ -118,6 +118,8 @@ def live(given: LiveSetting) -> CrawlTimes:
     with serve(web) as server, tempfile.TemporaryDirectory(prefix="trapline-lab-") as scratch:
         folder = Path(scratch) / "crawl"
         summary = open_crawl(_options(given, server), folder, _silent())
+        if summary["stopped_by"] == INTERRUPTED:
+            raise KeyboardInterrupt
         if summary["stopped_by"] not in (DRAINED, MAX_PAGES):
             raise TraplineError(f"the live crawl was stopped by {summary['stopped_by']}; run it again")
         return _times(folder, {server.web.url(page): page for page in range(given.graph.pages)})

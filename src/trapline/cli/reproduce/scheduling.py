@@ -118,6 +118,7 @@ def _sites(pages: int) -> int:
 
 _CAO_PAGES, _CAO_PAGES_PER_SITE = 30_000, 60
 # Live crawls, with --quick and without: sites and pages of a site, and pages of a crawl of fast servers.
+_LIVE = ((200, 40), (1_000, 100))
 _PROBED = ((30, 220), (500, 220))
 _FAST = ((20, 40), (20, 300))
 _FAST_PAGES = (200, 4_000)
@@ -143,7 +144,8 @@ def cao_plan(options: PaperOptions) -> "PaperPlan":
     sites = max(_LEAST_SITES, pages // _CAO_PAGES_PER_SITE)
     webs = _graphs(options.graph) or [generated(pages, sites, seed) for seed in options.seeds]
     probed, fast = (equal_sites(*(quick if options.quick else whole)) for quick, whole in (_PROBED, _FAST))
-    return cao(CaoWebs(webs, probed, fast, _FAST_PAGES[not options.quick], options.seeds))
+    live = [generated(*_LIVE[not options.quick], seed) for seed in options.seeds]
+    return cao(CaoWebs(webs, live, probed, fast, _FAST_PAGES[not options.quick], options.seeds))
 
 
 def _graphs(paths: tuple[str, ...]) -> "list[WebSource]":
