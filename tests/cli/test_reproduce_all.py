@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.made_up_crawls import no_live_crawls_of_cao
+from tests.lab.made_up_crawls import no_live_crawls
 from trapline.cli import run
 from trapline.cli.reproduce import all_papers
 from trapline.cli.reproduce.scheduling import PaperOptions, cao_plan
@@ -24,7 +24,7 @@ def other(quick: bool) -> PaperPlan:
 
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    no_live_crawls_of_cao(monkeypatch)
+    no_live_crawls(monkeypatch)
     monkeypatch.setattr(plot, "chart_png", lambda *_: b"")
     monkeypatch.setattr(all_papers, "PLANS", {"cao": lambda quick: cao_plan(SMALL), "other": other})
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.made_up_crawls import made_up_crawl, no_live_crawls_of_cao
+from tests.lab.made_up_crawls import no_live_crawls
 from trapline.cli import run
 from trapline.cli.reproduce.scheduling import PaperOptions, cao_plan, castillo_plan, thesis_plan
 from trapline.graph import generate, save
-from trapline.lab import castillo_live, orders
+from trapline.lab import orders
 from trapline.report import plot
 
 Captured = pytest.CaptureFixture[str]
@@ -28,7 +28,7 @@ def test_it_writes_a_page_plots_and_json_and_continues_after_an_interrupt(
             raise KeyboardInterrupt
         return crawled(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(castillo_live, "crawl_live", made_up_crawl)
+    no_live_crawls(monkeypatch)
     monkeypatch.setattr(plot, "chart_png", lambda *_: b"")  # cao draws real ones
     monkeypatch.setattr(orders, "crawled", interrupted)
     assert run([*SMALL, "-o", str(tmp_path)]) == 130
@@ -72,7 +72,7 @@ def test_mistakes_are_reported_in_one_line(tmp_path: Path, capsys: Captured) -> 
 
 
 def test_cao_writes_the_same_kinds_of_files(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    no_live_crawls_of_cao(monkeypatch)
+    no_live_crawls(monkeypatch)
     assert run(["reproduce", "cao", "--pages", "2000", "--webs", "2", "-o", str(tmp_path)]) == 0
     assert "cao: 24 claims: " in capsys.readouterr().out
     found = json.loads((tmp_path / "cao.json").read_text())

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from trapline.lab import cao_throughput, live_servers
+from trapline.lab import cao_throughput, castillo_live, live_servers
 from trapline.lab.live import LiveCrawl, LiveLog, UsedTime
 from trapline.testweb import ServedWeb
 
 
-def no_live_crawls_of_cao(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cao_throughput, "crawl_live", made_up_crawl)
+def no_live_crawls(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (cao_throughput, castillo_live):
+        monkeypatch.setattr(module, "crawl_live", made_up_crawl)
     monkeypatch.setattr(live_servers, "live", live_servers.simulated)
 
 

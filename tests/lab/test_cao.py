@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.lab.made_up_crawls import no_live_crawls_of_cao
+from tests.lab.made_up_crawls import no_live_crawls
 from trapline.frontier import Rules
 from trapline.lab.cao import CONNECTIONS, CaoCrawl, CaoWebs, cao, crawl_run
 from trapline.lab.cao_protocols import simulated_protocols
@@ -67,7 +67,7 @@ def test_moments_are_fractions_of_the_time_of_breadth_first() -> None:
 
 
 def test_every_claim_has_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    no_live_crawls_of_cao(monkeypatch)
+    no_live_crawls(monkeypatch)
     plan = cao(CAO)
     paper = plan.paper(Study(None, "").results(plan.runs(), lambda *_: None))
     assert len(paper.claims) == 24

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.lab.made_up_crawls import made_up_crawl
+from tests.lab.made_up_crawls import no_live_crawls
 from trapline.frontier import Rules
-from trapline.lab import castillo_live
 from trapline.lab.castillo import CastilloWebs, castillo, thesis
 from trapline.lab.castillo_orders import THESIS, agreement
 from trapline.lab.castillo_speed import CONNECTIONS, SPEED_UPS
@@ -41,6 +40,7 @@ def webs() -> CastilloWebs:
         [evolved(PAGES, SITES, seed, 122.0) for seed in (1, 2)],
         [generated(2 * PAGES, 2 * SITES, seed) for seed in (1, 2)],
         [generated(100, 10, seed) for seed in (1, 2)],
+        [generated(80, 20, seed) for seed in (1, 2)],
     )
 
 
@@ -48,7 +48,7 @@ def webs() -> CastilloWebs:
 def papers(webs: CastilloWebs) -> dict[str, Paper]:
     study, plans = Study(None, ""), (castillo(webs), thesis(webs))
     with pytest.MonkeyPatch.context() as changes:
-        changes.setattr(castillo_live, "crawl_live", made_up_crawl)
+        no_live_crawls(changes)
         results = study.results([run for plan in plans for run in plan.runs()], lambda *_: None)
     return {plan.name: plan.paper(results) for plan in plans}
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trapline.lab.castillo_batches import batches, pages_per_site
-from trapline.lab.castillo_live import RealCrawlNames, live_and_simulated, real_crawl, two_strategies
+from trapline.lab.castillo_live import RealCrawlNames, real_crawl, two_strategies
 from trapline.lab.castillo_orders import (
     CASTILLO,
     THESIS,
@@ -20,6 +20,7 @@ from trapline.lab.castillo_orders import (
     strategy_table,
     thesis_claims,
 )
+from trapline.lab.castillo_prediction import order, over_time
 from trapline.lab.castillo_speed import READINGS, page_time, speed_up
 from trapline.lab.paper import PaperPlan
 from trapline.lab.webs import WebCache, WebSource
@@ -38,10 +39,12 @@ class CastilloWebs:
     """for speed"""
     live: Sequence[WebSource]
     """small ones, for live crawls"""
+    timed: Sequence[WebSource]
+    """smaller ones, for live crawls of servers as slow as real ones"""
 
     @property
     def names(self) -> list[str]:
-        return [web.name for web in (*self.orders, *self.histories, *self.speeds, *self.live)]
+        return [web.name for web in (*self.orders, *self.histories, *self.speeds, *self.live, *self.timed)]
 
 
 def castillo(webs: CastilloWebs) -> PaperPlan:
@@ -68,7 +71,8 @@ def thesis(webs: CastilloWebs) -> PaperPlan:
         *(speed_up("table 4.2, fig. 4.8", per, cache, webs.speeds) for per in READINGS),
         batches("fig. 4.9-4.11", cache, webs.speeds),
         real_crawl(RealCrawlNames("fig. 4.12", "fig. 4.13", "fig. 4.14"), cache, webs.live),
-        live_and_simulated("fig. 4.15", cache, webs.live),
+        order("fig. 4.15", cache, webs.live),
+        over_time("fig. 4.15, over time", cache, webs.timed),
         two_strategies("fig. 4.16", cache, webs.live),
     ]
     return PaperPlan("thesis", THESIS_TITLE, parts, webs.names)

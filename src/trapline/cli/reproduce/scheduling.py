@@ -56,6 +56,7 @@ _SPEED_PAGES = 1_000_000  # of webs for speed, of which a tenth is fetched
 _HISTORY_PAGES = 200_000  # of evolving webs
 _CASTILLO_PAGES, _CASTILLO_QUICK = 3_500_000, 20_000
 _LIVE_PAGES, _LIVE_QUICK, _LIVE_PAGES_PER_SITE = 10_000, 1_500, 10  # of webs on loopback
+_TIMED, _TIMED_QUICK = (2_000, 200), (400, 80)  # pages and sites of webs on loopback with slow servers
 _CASTILLO = _what(_CASTILLO_PAGES, _CASTILLO_QUICK)
 
 
@@ -107,7 +108,8 @@ def _castillo_webs(options: PaperOptions) -> "CastilloWebs":
     speeds = [generated(fast, _sites(fast), seed) for seed in options.seeds]
     live_pages = min(pages, _LIVE_QUICK if options.quick else _LIVE_PAGES)
     live = [generated(live_pages, live_pages // _LIVE_PAGES_PER_SITE, seed) for seed in options.seeds]
-    return CastilloWebs(orders, histories, speeds, live)
+    timed = [generated(*(_TIMED_QUICK if options.quick else _TIMED), seed) for seed in options.seeds]
+    return CastilloWebs(orders, histories, speeds, live, timed)
 
 
 def _sites(pages: int) -> int:
