@@ -95,6 +95,12 @@ def test_a_manifest_keeps_the_policy_and_grows_only_if_sites_move_to_new_partiti
             made.grown(3)
 
 
+def test_a_single_partition_does_not_grow_into_an_impolite_crawl(tmp_path: Path) -> None:
+    made = create(tmp_path / "c", CrawlOptions((SEED,)), Partitioning("rendezvous", 1), LinkPolicy(FIREWALL))
+    with pytest.raises(ConfigError, match="delays cannot hold between them; continue with 1 process"):
+        made.grown(2)
+
+
 @pytest.mark.parametrize(
     "kind, policy", [("rendezvous", LinkPolicy(CROSS_OVER)), ("url-hash", LinkPolicy()), ("site-hash", LinkPolicy())]
 )

@@ -1,4 +1,4 @@
--- crawl.db, format 8. While a crawl runs, rows are only appended, except for counts, `copy` and `listed_page`, and for old rows
+-- crawl.db, format 9. While a crawl runs, rows are only appended, except for counts, `copy` and `listed_page`, and for old rows
 -- that are deleted (crawl/store/database.py). Indexes are built when the crawl closes (crawl/store/keeper.py).
 -- Times are wall-clock seconds since 1970; durations are seconds. docs/crawl-folder.md explains each column.
 

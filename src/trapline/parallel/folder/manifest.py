@@ -24,7 +24,7 @@ from trapline.crawl.files.reading import Reading
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
 from trapline.output import write_text
-from trapline.parallel.folder.link_policy import LinkPolicy, check, why_fixed
+from trapline.parallel.folder.link_policy import LinkPolicy, check, why_fixed, why_impolite
 from trapline.parallel.partition import Partitioning
 
 MANIFEST = "parallel.json"
@@ -82,9 +82,13 @@ class Manifest:
         reason = why_fixed(self.policy, self.partitioning)
         if self.options.refresh is not None and self.began is None:
             reason = "an earlier version began it, and its partitions count time from different moments"
+        grown = replace(self, sizes=(*self.sizes, partitions))
+        # A single partition is polite in every mode, so it may have options with which several are not.
+        if not self.options.own_hosts and why_impolite(self.policy, grown.partitioning, self.options):
+            reason = "several processes would visit one host or address, and delays cannot hold between them"
         if reason:
             raise ConfigError(f"{self.folder}: cannot grow: {reason}; continue with {self.sizes[-1]} processes")
-        return replace(self, sizes=(*self.sizes, partitions))
+        return grown
 
 
 def partitioning_for(rules: Rules, partitions: int) -> Partitioning:
