@@ -23,7 +23,7 @@ from trapline.strategies import load_strategy
 
 PROTOCOLS = {"HTTP/1.0": "http/1.0", "HTTP/1.1": "keep-alive", "pipelining": "pipelining"}
 MODEL = "measured-tcp"
-_LATENCY = "the latency of the servers, which no protocol changes, is most of the time of a page"
+_LATENCY = "most of the time is the latency of servers and slow transfer, which no protocol shortens"
 
 
 # ---- simulated

@@ -42,10 +42,6 @@ class CastilloWebs:
     timed: Sequence[WebSource]
     """smaller ones, for live crawls of servers as slow as real ones"""
 
-    @property
-    def names(self) -> list[str]:
-        return [web.name for web in (*self.orders, *self.histories, *self.speeds, *self.live, *self.timed)]
-
 
 def castillo(webs: CastilloWebs) -> PaperPlan:
     cache = WebCache()
@@ -57,7 +53,7 @@ def castillo(webs: CastilloWebs) -> PaperPlan:
         batches("fig. 7-9", cache, webs.speeds),
         real_crawl(RealCrawlNames("fig. 10, table II", "fig. 11", "fig. 12"), cache, webs.live),
     ]
-    return PaperPlan("castillo", CASTILLO_TITLE, parts, webs.names)
+    return PaperPlan("castillo", CASTILLO_TITLE, parts, _names(webs.orders, webs.speeds, webs.live, webs.timed))
 
 
 def thesis(webs: CastilloWebs) -> PaperPlan:
@@ -75,4 +71,8 @@ def thesis(webs: CastilloWebs) -> PaperPlan:
         over_time("fig. 4.15, over time", cache, webs.timed),
         two_strategies("fig. 4.16", cache, webs.live),
     ]
-    return PaperPlan("thesis", THESIS_TITLE, parts, webs.names)
+    return PaperPlan("thesis", THESIS_TITLE, parts, _names(webs.orders, webs.histories, webs.speeds, webs.live, webs.timed))
+
+
+def _names(*groups: Sequence[WebSource]) -> list[str]:
+    return [web.name for group in groups for web in group]

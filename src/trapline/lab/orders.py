@@ -171,7 +171,7 @@ def batch_run(cache: WebCache, source: WebSource, given: OrderCrawl) -> StudyRun
             "pages": end - first,
             "hours": (float(batch.end[-1]) - begin) / 3600,
             "sites": by_powers_of_two(np.bincount(web.graph.site[batch.page])),
-            "active": _active(batch, begin, given.connections),
+            "active": _active(batch, begin, min(given.connections, web.graph.sites)),
         }
 
     cost = max(1, round(source.pages * part.share * 2))
