@@ -201,6 +201,16 @@ def test_links_wait_for_the_exchange_and_each_url_is_sent_once_with_all_its_link
         assert set(traffic.not_pending) == set(kept)
 
 
+def test_links_found_after_an_idle_time_wait_for_the_exchange() -> None:
+    one = PartitionWithoutDisk(0, 3, ADDRESS, policy=LinkPolicy(every_pages=9))
+    one.exchange.open(lambda: 0)
+    one.exchange.idle(1, 1.0)
+    one.exchange.send_links(one.page, foreign_to(one), 9)
+    assert not one.exchange.take().made
+    one.exchange.idle(1, 2.0)
+    assert one.exchange.take().made
+
+
 def test_a_firewall_drops_links_but_not_the_redirect_of_a_seed() -> None:
     one = PartitionWithoutDisk(0, 3, ADDRESS, "host", LinkPolicy(FIREWALL))
     redirected, *others = foreign_to(one)

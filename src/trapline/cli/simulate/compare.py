@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -181,11 +182,12 @@ def _write(found: Comparison, variants: Sequence[Variant], folder: Path, web: st
 
 
 def _heading(variants: Sequence[Variant]) -> str:
-    return (
-        variants[0].conditions.heading()
-        if len(variants) == 1
-        else "\n".join(textwrap.wrap(common_summary(variants), 79))
-    )
+    """Return the conditions that all crawls share, and the values of those that differ."""
+    first = variants[0].conditions
+    if len(variants) == 1:
+        return first.heading()
+    lines = (textwrap.wrap(text, 79, break_on_hyphens=False) for text in (common_summary(variants), first.others()))
+    return "\n".join(chain.from_iterable(lines))
 
 
 def _for_machines(found: Comparison, web: str, variants: Sequence[Variant]) -> dict[str, Any]:

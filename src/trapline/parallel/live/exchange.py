@@ -67,7 +67,7 @@ class LinkExchange:
         self._forwarded = PendingLinks()  # links that go out with the next batch, in every mode
         self._pages_fetched: Callable[[], int] = lambda: 0  # by the crawl
         self._sent_at = 0  # pages fetched when pending links were last sent
-        self._is_idle = False  # the crawl has nothing to do until it receives something
+        self._is_idle = False  # links wait, and the crawl has nothing else to do
         # Rows without links; the depth is the number of redirects that lead from a seed to the URL.
         self._seeds: dict[str, LinkRow] = {}
         self._arrived: list[tuple[int, int]] = []
@@ -134,7 +134,7 @@ class LinkExchange:
     def idle(self, connections: int, now: float) -> bool:
         """Note that the crawl has nothing to do. Pending links are now due; in mode cross-over, take over as many of the
         pages that they lead to as there are `connections`. Return whether there are any."""
-        self._is_idle = True
+        self._is_idle = bool(self._pending)  # if nothing waits, no batch would follow that ends this state
         taken: dict[str, LinkRow] = {}
         while self._policy.mode == CROSS_OVER and self._pending and len(taken) < connections:
             for row in self._pending.take(connections - len(taken)):
