@@ -8,6 +8,7 @@ import pytest
 from tests.lab.made_up_crawls import no_live_crawls
 from trapline.cli import run
 from trapline.cli.reproduce.scheduling import PaperOptions, cao_plan, castillo_plan, thesis_plan
+from trapline.errors import ConfigError
 from trapline.graph import generate, save
 from trapline.lab import orders
 from trapline.report import plot
@@ -69,6 +70,12 @@ def test_mistakes_are_reported_in_one_line(tmp_path: Path, capsys: Captured) -> 
     assert capsys.readouterr().err.count("\n") == 1
     assert run(["reproduce", "castillo", "--graph", str(tmp_path / "absent"), "-o", str(tmp_path)]) == 2
     assert "absent" in capsys.readouterr().err
+
+
+def test_two_graphs_with_the_same_name_are_refused(tmp_path: Path) -> None:
+    save(generate(2000, 50, seed=3), tmp_path / "mine")
+    with pytest.raises(ConfigError, match="two graphs are called mine, 2,000 pages; give each graph once"):
+        castillo_plan(PaperOptions(graph=(str(tmp_path / "mine"), str(tmp_path / "mine")), quick=True))
 
 
 def test_cao_writes_the_same_kinds_of_files(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:

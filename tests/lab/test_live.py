@@ -41,7 +41,7 @@ def test_a_limit_of_pages_ends_the_crawl_and_connections_are_kept() -> None:
     assert 60 <= len(log.page) <= 60 + 3 * 10
     counts = np.bincount(log.connection)
     assert counts.max() == 10
-    assert sum(log.used.shares) == pytest.approx(1.0) or log.used.user_s + log.used.system_s > log.used.total_s
+    assert log.used.user_s > 0.0 and log.used.total_s > 0.0
 
 
 def test_ctrl_c_ends_the_study_not_only_the_crawl(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import click
 
 from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled
 from trapline.cli.options.values import count
-from trapline.cli.reproduce.command import output_section, reproduce_plan
+from trapline.cli.reproduce.command import output_section, refuse_same_names, reproduce_plan
 from trapline.cli.terminal.progress import Progress
 from trapline.errors import ConfigError
 
@@ -97,9 +97,11 @@ def _webs(options: ChoOptions) -> list["CrawledWeb"]:
     with Progress("loading", plain_every_s=2.0) as progress:
         loading = LoadOptions(False, options.ids_per_site, progress.update)
         graphs = [(path, _fit(path, load_graph(Path(path), loading))) for path in options.graph]
-    return [
+    webs = [
         CrawledWeb(f"{Path(path).name}, {graph.pages:,} pages, {graph.sites:,} sites", graph) for path, graph in graphs
     ]
+    refuse_same_names("--graph", "graph", (web.name for web in webs))
+    return webs
 
 
 def _fit(path: str, graph: "Graph") -> "Graph":

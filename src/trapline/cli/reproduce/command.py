@@ -1,7 +1,8 @@
 """`trapline reproduce`: the group of commands, and the output that they share: tables or JSON, and plots in a folder."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -47,6 +48,13 @@ def put_out(
         show(reproduction)
     if json_file is not None:
         write_json(json_file, for_machines())
+
+
+def refuse_same_names(option: str, what: str, names: Iterable[str]) -> None:
+    """Raise `ConfigError` if two inputs have the same name: finished runs are found by it."""
+    name, times = Counter(names).most_common(1)[0]
+    if times > 1:
+        raise ConfigError(f"{option}: two {what}s are called {name}; give each {what} once, or rename a file")
 
 
 def output_section(paper: str) -> Section:

@@ -8,7 +8,7 @@ import click
 
 from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled
 from trapline.cli.options.values import count
-from trapline.cli.reproduce.command import output_section, reproduce_plan
+from trapline.cli.reproduce.command import output_section, refuse_same_names, reproduce_plan
 from trapline.cli.terminal.progress import Progress
 from trapline.errors import ConfigError
 
@@ -154,6 +154,10 @@ def _graphs(paths: tuple[str, ...]) -> "list[WebSource]":
     from trapline.graph import LoadOptions, load_graph
     from trapline.lab.webs import recorded
 
+    if not paths:
+        return []
     with Progress("loading", plain_every_s=2.0) as progress:
         loading = LoadOptions(False, None, progress.update)
-        return [recorded(Path(path).name, load_graph(Path(path), loading)) for path in paths]
+        found = [recorded(Path(path).name, load_graph(Path(path), loading)) for path in paths]
+    refuse_same_names("--graph", "graph", (web.name for web in found))
+    return found

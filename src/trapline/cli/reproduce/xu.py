@@ -1,6 +1,5 @@
 """`trapline reproduce xu`: the five figures of the paper, on update traces, compared with the paper's claims."""
 
-from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ import click
 from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled, refuse
 from trapline.cli.options.values import count, seconds
 from trapline.cli.refresh.replay_options import read_trace
-from trapline.cli.reproduce.command import output_section, reproduce_plan
+from trapline.cli.reproduce.command import output_section, refuse_same_names, reproduce_plan
 from trapline.cli.terminal.progress import Progress, compile_kernels, compile_policies
 from trapline.errors import ConfigError, nearest
 
@@ -160,9 +159,7 @@ def _read(options: XuOptions) -> list["XuTrace"]:
         for number, name in enumerate(options.traces):
             progress.update(number, len(options.traces), name)
             found.append(_polled(read_trace(name, False, 0.0), options))
-    labels = Counter(trace.label for trace in found)
-    if (same := labels.most_common(1)[0])[1] > 1:
-        raise ConfigError(f"--trace: two traces are called {same[0]}; give each trace once, or rename a file")
+    refuse_same_names("--trace", "trace", (trace.label for trace in found))
     return found
 
 
