@@ -2,8 +2,8 @@
 
 A claim is judged by one value per web or seed, such as the difference between two strategies. The 95 % interval of the mean
 decides: it *holds* if the whole interval is on the claimed side, it *does not hold* if the whole interval is on the other
-side, and it *holds in part* if the interval includes both, or if only some of several parts hold. One web has no interval, so
-its claims are *undecided*.
+side, and it *holds in part* if the interval includes both, or if only some of several parts hold. A single value has no
+interval, so its claims are *undecided*.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -193,7 +193,7 @@ class Requested:
         from trapline.fetch.limits import Limits
 
         given = dict(self.given)
-        for name in ("output", "resume", "processes", "ray", "plain", "quiet", "as_json", *_partition_fields):
+        for name in ("output", "resume", "processes", "ray", "plain", "quiet", "as_json", *_PARTITION_FIELDS):
             del given[name]
         given["own_hosts"] = tuple(host.strip(".").lower() for host in given["own_hosts"])
         rule_options = {field: given.pop(field) for section in scheduling.SECTIONS for field in section.fields}
@@ -214,11 +214,11 @@ class Requested:
         )
 
 
-_partition_fields = tuple(field for field in LIVE.fields if field != "own_hosts")
+_PARTITION_FIELDS = tuple(field for field in LIVE.fields if field != "own_hosts")
 
 
 def partition_options(given: dict[str, Any]) -> LivePartitionOptions:
-    return LivePartitionOptions(**{field: given[field] for field in _partition_fields})
+    return LivePartitionOptions(**{field: given[field] for field in _PARTITION_FIELDS})
 
 
 def as_typed(**given: Any) -> Requested:

@@ -24,16 +24,14 @@ FAULTS = (
 )
 FAULTS_OF_MODEL = (("model", 1.0),)
 _SET_BY_MODEL = (
-    *(
-        "latency_s",
-        "latency_spread",
-        "connection_s",
-        "bandwidth",
-        "bandwidth_spread",
-        "requests",
-        "http10",
-        "keep_alive_s",
-    ),
+    "latency_s",
+    "latency_spread",
+    "connection_s",
+    "bandwidth",
+    "bandwidth_spread",
+    "requests",
+    "http10",
+    "keep_alive_s",
 )
 _WITH_RULES = {"rules", "redirect", "away", "huge"}  # kinds of robots.txt that contain rules
 _FILE = (click.Path(path_type=Path), "FILE")

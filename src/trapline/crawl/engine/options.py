@@ -57,9 +57,8 @@ class CrawlOptions:
     scope: str = "host"
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    own_hosts: tuple[
-        str, ...
-    ] = ()  # hosts of the user, which several processes may visit at once; the crawl stays on them
+    # Hosts of the user, which several processes may visit at once; the crawl stays on them.
+    own_hosts: tuple[str, ...] = ()
     allow_private: bool = False
     insecure: bool = False
     abandon: int = 5  # number of consecutive failed visits after which a site is abandoned

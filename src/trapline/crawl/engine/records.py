@@ -149,9 +149,8 @@ class PartitionTraffic(NamedTuple):
     """The traffic between this partition and the others, for one batch."""
 
     made: Sequence[MessageBatch] = ()
-    delivered: Sequence[
-        tuple[int, int]
-    ] = ()  # receiver, number: the receiver has all message batches up to that number
+    # Receiver, number: the receiver has all message batches up to that number.
+    delivered: Sequence[tuple[int, int]] = ()
     received: Sequence[tuple[int, int]] = ()  # sender, number: we have all of the sender's up to that number
     # Host, and the address that decides its owner: looked up by us, or sent by the partition that did.
     assigned: Sequence[tuple[str, str]] = ()

@@ -45,9 +45,8 @@ class Outbox:
         self.number = last_batch  # number of the last batch that was sent
         self.log_bytes = 0  # bytes of both logs sent so far
         self.stands: Callable[[], Stands] = lambda: (None, ())  # returns the status of the crawl; set by its owner
-        self.processor: Callable[[], ProcessorTime | None] = lambda: (
-            None
-        )  # returns the loop's processor time; set by its owner
+        # Returns the loop's processor time; set by its owner.
+        self.processor: Callable[[], ProcessorTime | None] = lambda: None
         self._bytes = 0
         self._empty()
 

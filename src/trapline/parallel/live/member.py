@@ -54,9 +54,8 @@ class Lead(NamedTuple):
     coordinator: Address
     listen: str  # where the member accepts connections of other partitions
     host: str  # where they reach it; "": the address from which it reaches the coordinator
-    patience_s: (
-        float  # how long the member continues without its coordinator; infinity: until the process that started it ends
-    )
+    # How long the member continues without its coordinator; infinity: until the process that started it ends.
+    patience_s: float
     limited: bool  # the member may fetch no page until the coordinator gives it a quota of the page budget
 
 
@@ -74,13 +73,8 @@ class LiveMember:
     ) -> None:
         """`notes`: remarks for the user about the partition's folder."""
         self._notes, self._policy, self._connections = notes, policy, connections
-        self._own, self._site_owners, self._resolver, self._folder, self._lead = (
-            own,
-            site_owners,
-            resolver,
-            folder,
-            lead,
-        )
+        self._own, self._site_owners, self._resolver = own, site_owners, resolver
+        self._folder, self._lead = folder, lead
         self._status: CrawlStatus | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self.is_lost = False  # the coordinator was out of reach for too long
