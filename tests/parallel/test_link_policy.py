@@ -38,7 +38,7 @@ OWN = CrawlOptions((SEED,), own_hosts=("test",))
         (["--partition", "site"], "unknown partition function 'site'; did you mean 'site-hash'?"),
         (["--partition", "suffix"], "needs the partition of each suffix; give --suffixes"),
         (["--suffixes", "edu=0"], "has an effect only with --partition suffix"),
-        (["--partition", "suffix", "--suffixes", "edu=9"], "partition 9 is not in 0..2"),
+        (["--partition", "suffix", "--suffixes", "edu=9"], "no partition 9; give a number from 0 to 2"),
         (["--mode", "firewall", "--exchange-every", "9"], "--exchange-every has no effect in mode firewall"),
         (["--replicate", "9"], "needs the in-links of an older crawl; also give --in-links"),
         (["--in-links", "."], "has an effect only with --replicate"),
@@ -60,7 +60,9 @@ def test_what_makes_no_sense_is_refused_in_one_line(
 
 def test_options_of_several_processes_need_several_processes(tmp_path: Path, capsys: Captured) -> None:
     assert run(["crawl", SEED, "-o", str(tmp_path / "c"), "--mode", "firewall"]) == 2
-    assert "--mode has no effect in a crawl of one process; also give --processes N" in capsys.readouterr().err
+    assert (
+        "--mode has no effect in a crawl of one process; omit it, or also give --processes N" in capsys.readouterr().err
+    )
 
 
 def test_a_crawl_stays_on_the_users_hosts() -> None:

@@ -29,7 +29,7 @@ SHAPE = {
     "inside": (0.9, "Share of links that lead to a page of the same site."),
     "home_links": (
         0.1,
-        "Share of pages that get a link to their home page; links of menus and to popular pages lead there too.",
+        "Share of pages with a link to their home page, not counting links of menus and links to popular pages.",
     ),
     "dangling": (0.3, "Share of pages without links."),
     "dynamic": (0.1, "Share of pages with a query string."),
@@ -56,7 +56,7 @@ The defaults are repeated here because importing the model would load numba for 
 
 
 RATES = {
-    "births_per_day": (0.005, "Mean number of new pages per page and day, with --snapshots."),
+    "births_per_day": (0.005, "Mean number of new pages per day for each existing page, with --snapshots."),
     "deaths_per_day": (0.0067, "Mean rate at which a page disappears, per day, with --snapshots."),
     "changes_per_day": (0.01, "Mean number of changes per page and day, with --snapshots."),
     "links_redrawn": (0.25, "Share of a page's links that a change replaces, with --snapshots."),

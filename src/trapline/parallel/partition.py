@@ -44,7 +44,9 @@ class Partitioning:
             )
         for suffix, partition in self.suffixes.items():
             if not 0 <= partition < self.partitions:
-                raise ConfigError(f"suffix {suffix!r}: partition {partition} is not in 0..{self.partitions - 1}")
+                raise ConfigError(
+                    f"suffix {suffix!r}: no partition {partition}; give a number from 0 to {self.partitions - 1}"
+                )
 
     @property
     def keeps_sites_whole(self) -> bool:

@@ -42,7 +42,7 @@ def crawl(urls: tuple[str, ...], requested: Requested) -> int:
     if is_in_parts(given):
         crawl_in_parts(urls, requested)
     else:
-        refuse(LIVE.fields, "has no effect in a crawl of one process; also give --processes N, or omit it")
+        refuse(LIVE.fields, "has no effect in a crawl of one process; omit it, or also give --processes N")
         _crawl_alone(urls, requested)
     return 0
 

@@ -106,7 +106,7 @@ REFRESH = Section(
             "refresh_price",
             real(),
             None,
-            "Refetch pages of at least this value before new pages. [use --refresh-share]",
+            "Refetch pages of this policy value or more before new pages. [use --refresh-share]",
         ),
         (
             "--refresh-rate",
@@ -159,7 +159,7 @@ _LIVE_QUALITY = QUALITY.with_defaults(quality="opic").with_texts(
 _LIVE_RULES = tuple(
     section.with_defaults(per_connection=10, pages_per_site=25_000).with_texts(
         pages_per_site="Maximum number of pages per site; 0: unlimited.",
-        rescore="Pages to fetch between two PageRank computations. [0: 1,000]",
+        rescore="Pages to fetch between two PageRank computations; 0: 1,000 pages.",
         first_response_s="Assumed response time of a site not yet measured. [0.1 s]",
     )
     for section in scheduling.SECTIONS

@@ -104,7 +104,7 @@ MEASURE = Section(
             "top",
             (str, "backlinks|pagerank"),
             "backlinks",
-            "Measure of the best pages; the result has the share of them that was fetched.",
+            "How to choose the best pages; the result shows the share of them that was fetched.",
         ),
     ),
 )
@@ -118,7 +118,8 @@ LIVE = Section(
         ),
         (
             "--partition", "partition", (str, "NAME"), None,
-            "How to choose the owner of a page: address, rendezvous, site-hash, url-hash or suffix. [address, or rendezvous]",
+            "How to choose the owner of a page: address, rendezvous, site-hash, url-hash or suffix. "
+            " [address; rendezvous with --ip-delay 0 and in other modes than exchange]",
         ),
         *(row for row in PARTITIONS.rows if row[1] == "suffixes"),
         (
@@ -127,15 +128,15 @@ LIVE = Section(
         ),
         (
             "--replicate", "replicate", count(1, MOST_REPLICATED), None,
-            "Number of most-linked URLs of --in-links that every process knows and does not send.",
+            "Start with the N most linked URLs of --in-links, and never send them to other processes.",
         ),
         (
             "--in-links", "in_links", (click.Path(path_type=Path, exists=True), "DIR"), None,
-            "Older crawl whose in-links --replicate counts: its folder, or a graph with URLs.",
+            "Older crawl in which --replicate counts links: its folder, or a graph with URLs.",
         ),
         (
             "--own-hosts", "own_hosts", Many("HOST"), (),
-            "Your host, with subdomains: processes may visit it at once. Limits the scope. Repeatable.",
+            "Crawl only your HOST and its subdomains, with no delay between processes. Repeatable.",
         ),
     ),
 )  # fmt: skip
@@ -161,7 +162,7 @@ class PartitionOptions:
             raise ConfigError(f"--top {self.top}: not a known quality; give backlinks or pagerank")
         _check_suffixes(self.partition, self.suffixes)
         if not self.filter_size and self.filter_policy in ("lru", "popular"):
-            refuse(("filter_policy",), "has no effect without a filter; also give --filter, or omit it")
+            refuse(("filter_policy",), "has no effect without a filter; omit it, or also give --filter")
         self._check_mode()
 
     def _check_mode(self) -> None:
@@ -223,7 +224,7 @@ class LivePartitionOptions:
         if self.replicate is not None and self.in_links is None:
             raise ConfigError("--replicate needs the in-links of an older crawl; also give --in-links DIR")
         if self.in_links is not None and self.replicate is None:
-            raise ConfigError("--in-links has an effect only with --replicate; also give --replicate N, or omit it")
+            raise ConfigError("--in-links has an effect only with --replicate; omit it, or also give --replicate N")
 
     def partitioning(self, options: "CrawlOptions", processes: int) -> "Partitioning":
         from trapline.parallel.folder.manifest import partitioning_for

@@ -88,7 +88,7 @@ BATCHES = Section(
             "batch",
             count(0),
             0,
-            "Pages to choose at once and fetch first (K in the papers). [0: no batches]",
+            "Pages per batch; batches are fetched one by one (K in the papers). [0: no batches]",
         ),
         ("--batch-ahead", "batch_ahead", None, False, "Choose the next batch before the current one is finished."),
         (
@@ -103,7 +103,7 @@ BATCHES = Section(
             "rescore",
             count(0),
             0,
-            "Pages to fetch between two PageRank computations. [0: a 35th of all pages]",
+            "Pages to fetch between two PageRank computations; 0: a 35th of all pages.",
         ),
     ),
 )

@@ -54,7 +54,7 @@ NETWORK = Section(
             "bandwidth_per",
             (click.Choice(("link", "connection")), "link|connection"),
             "link",
-            "What --bandwidth limits: the link of all connections, or each connection.",
+            "What --bandwidth limits: all connections together (link), or each one.",
         ),
         (
             "--protocol",
@@ -231,7 +231,13 @@ CRAWL = Section(
         ("--max-pages", "max_pages", count(1), None, "Stop after this many pages. [unlimited]"),
         ("--seeds", "seeds", (_FILE, "FILE"), None, "File with one seed URL or page number per line. [all home pages]"),
         ("--seed", "seed", count(0), 0, "Random seed of strategies, servers and failures."),
-        ("--speed-up", "speed_up", None, False, "Measure the speed-up over one connection with unlimited bandwidth."),
+        (
+            "--speed-up",
+            "speed_up",
+            None,
+            False,
+            "Also crawl with one connection and unlimited bandwidth, and show the speed-up.",
+        ),
     ),
 )
 

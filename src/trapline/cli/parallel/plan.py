@@ -59,7 +59,7 @@ _GRAPH = Section(
             "graph",
             (_PATH, "PATH"),
             None,
-            "Simulate the crawl on this graph, instead of assuming its coverage and exchange.",
+            "Find coverage and URL exchange by simulation on this graph. [values of generated webs]",
         ),
         (
             "--ids-per-site",
@@ -88,7 +88,7 @@ class PlanOptions:
 
     def __post_init__(self) -> None:
         if self.ids_per_site is not None and self.graph is None:
-            raise ConfigError("--ids-per-site has no effect without a graph; also give --graph, or omit it")
+            raise ConfigError("--ids-per-site has no effect without a graph; omit it, or also give --graph")
 
     def task(self) -> "CrawlTask":
         from trapline.parallel.simulated.planning import CrawlTask

@@ -70,7 +70,7 @@ _WORLD = Section(
             False,
             "Show the crawler the Last-Modified date of pages, for estimators that use it.",
         ),
-        ("--schedule-precision", "schedule_precision", share(), 1.0, "Share of scheduled times that are real updates."),
+        ("--schedule-precision", "schedule_precision", share(), 1.0, "Share of published update times that are true."),
         (
             "--schedule-errors",
             "schedule_errors",
@@ -83,7 +83,7 @@ _WORLD = Section(
             "calibrated",
             None,
             False,
-            "Publish each scheduled time with the schedule's precision as its probability, instead of 1.",
+            "Publish --schedule-precision as the probability of each update time, instead of 1.",
         ),
         ("--cycle", "cycle_s", seconds(1.0), 1800.0, "Length of a cycle."),
         ("--warm-up", "warm_up", share(), 0.2, "Share of the time at the start that is not measured."),
@@ -149,10 +149,10 @@ def replay(trace: str, options: ReplayOptions, json_file: Path | None, plot_file
     """Replay the updates in TRACE and measure how fresh each policy keeps the copies.
 
     TRACE is a file or folder (see docs/refresh.md), the sample peps, or a random trace: poisson:PAGES:UPDATES[:DAYS] or
-    bursty:PAGES:UPDATES[:DAYS]. Freshness is measured at each access, in two ways: binary (the share of accesses that find an
-    up-to-date copy), and by a corrected Eq. 3 of Xu et al. (the mean over accesses). A TIME is in seconds or has a unit: 2min, 1h. A
-    SHARE is 0.05 or 5%. Defaults are in
-    brackets.
+    bursty:PAGES:UPDATES[:DAYS]. Freshness is measured at each access, in two ways. Binary freshness is the
+    share of accesses that find an up-to-date copy. Eq. 3 of Xu et al., in a corrected form, gives each access a value from 0 to 1, less
+    the more updates the copy has missed and the longer ago; the result is the mean. A TIME is in seconds or has a unit: 2min, 1h. A
+    SHARE is 0.05 or 5%. Defaults are in brackets.
     """
     check_outputs(json_file, plot_file)
     found = run_all(trace, options)

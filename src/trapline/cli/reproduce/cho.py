@@ -52,7 +52,7 @@ class ChoOptions:
         if self.graph and self.pages is not None:
             raise ConfigError("--pages sets the size of a generated web and excludes --graph; give only one of them")
         if self.ids_per_site is not None and not self.graph:
-            raise ConfigError("--ids-per-site has no effect without a graph; also give --graph, or omit it")
+            raise ConfigError("--ids-per-site has no effect without a graph; omit it, or also give --graph")
         _ = self.numbers
 
     @property

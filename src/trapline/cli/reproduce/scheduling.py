@@ -66,8 +66,8 @@ _CASTILLO = _what(_CASTILLO_PAGES, _CASTILLO_QUICK)
 def castillo(options: PaperOptions, folder: Path, json_file: Path | None) -> None:
     """Reproduce Castillo et al.: crawl orders, connections, speed-up and batches.
 
-    Simulates the crawls on generated webs, the orders also on yours with --graph, and judges every claim over all webs. If you interrupt
-    the command, repeat it: it continues where it stopped. See docs/reproduce-castillo.md.
+    Simulates the crawls on generated webs, and judges every claim over all webs. With --graph, compares the crawl orders on your graphs
+    instead. If you interrupt the command, repeat it: it continues where it stopped. See docs/reproduce-castillo.md.
     """
     reproduce_plan(lambda: castillo_plan(options), "castillo", asdict(options), folder, json_file)
 
@@ -78,8 +78,8 @@ def castillo(options: PaperOptions, folder: Path, json_file: Path | None) -> Non
 def thesis(options: PaperOptions, folder: Path, json_file: Path | None) -> None:
     """Reproduce chapter 4 of Castillo's thesis: crawl orders, historical PageRank, connections, speed-up and batches.
 
-    Simulates the crawls on generated webs, the orders also on yours with --graph, and judges every claim over all webs. If you interrupt
-    the command, repeat it: it continues where it stopped. See docs/reproduce-thesis.md.
+    Simulates the crawls on generated webs, and judges every claim over all webs. With --graph, compares the crawl orders on your graphs
+    instead. If you interrupt the command, repeat it: it continues where it stopped. See docs/reproduce-thesis.md.
     """
     reproduce_plan(lambda: thesis_plan(options), "thesis", asdict(options), folder, json_file)
 

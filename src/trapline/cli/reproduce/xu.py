@@ -48,7 +48,7 @@ _HOW = Section(
             "poll_s",
             seconds(1.0),
             None,
-            "Time between two polls of a page, and T0 of Eq. 3. [length of the trace or stretch / 2928, as in the paper]",
+            "Time between two polls of a page; also T0 of Eq. 3. [1/2928 of the trace or of --stretch, as in the paper]",
         ),
         ("--stretch", "stretch_s", seconds(1.0), None, "Length of the part of the trace that each seed uses. [all]"),
         (
@@ -71,7 +71,7 @@ _HOW = Section(
             "calibrated",
             None,
             False,
-            "Figure 5: publish scheduled times with their precision as probability, instead of 1.",
+            "Figure 5: publish the precision of a schedule as the probability of each update time, instead of 1.",
         ),
     ),
 )
@@ -94,9 +94,9 @@ class XuOptions:
 
     def __post_init__(self) -> None:
         if "5" not in self.figures:
-            refuse(("schedule_errors", "calibrated"), "has an effect only in figure 5; add 5 to --figure, or omit it")
+            refuse(("schedule_errors", "calibrated"), "has an effect only in figure 5; omit it, or add 5 to --figure")
         if self.figures == ("2",):
-            refuse(("accesses",), "has no effect in figure 2, which sets its own; add another --figure, or omit it")
+            refuse(("accesses",), "has no effect in figure 2, which sets its own; omit it, or add another --figure")
         _ = self.lengths
 
     @property
@@ -133,9 +133,9 @@ class XuOptions:
 def xu(options: XuOptions, folder: Path, json_file: Path | None) -> None:
     """Reproduce Xu, Li, Qu and Labrinidis: freshness by the collaboration level of providers.
 
-    Runs the paper's policy in three readings, with cycles of several lengths, and judges every claim in all of these settings. Capacity
-    is set so that freshness with smart providers is .86, as in the paper. If you interrupt the command, repeat it: it continues where it
-    stopped. See docs/reproduce-xu.md.
+    Runs three interpretations of the paper's policy, with cycles of several lengths, and judges every claim in all of these settings.
+    Capacity is set so that freshness with smart providers is .86, as in the paper. If you interrupt the command, repeat it: it continues
+    where it stopped. See docs/reproduce-xu.md.
     """
     reproduce_plan(lambda: xu_plan(options), "xu", asdict(options), folder, json_file)
 

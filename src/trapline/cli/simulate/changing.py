@@ -52,11 +52,11 @@ CHANGES = Section(
             "level",
             SHARES,
             _NO_LEVELS,
-            "Shares of sites by level (see docs/refresh.md): normal, smart, super. [normal]",
+            "Shares of sites by what they announce: normal, smart, super. [normal]",
         ),
         ("--precision", "precision", share(), 1.0, "Share of signals that announce a real update."),
         ("--recall", "recall", share(), 1.0, "Share of updates that are signalled."),
-        ("--schedule-precision", "schedule_precision", share(), 1.0, "Share of scheduled times that are real updates."),
+        ("--schedule-precision", "schedule_precision", share(), 1.0, "Share of published update times that are true."),
     ),
 )
 REFRESH = Section(
@@ -88,7 +88,7 @@ REFRESH = Section(
             "prices",
             (str, "X,..."),
             None,
-            "Refetch pages of at least this value before new pages. [use --refresh-share]",
+            "Refetch pages of this policy value or more before new pages. [use --refresh-share]",
         ),
         ("--refresh-rate", "rate", real(1e6), None, "Maximum number of refetches per second, on average. [unlimited]"),
     ),

@@ -267,7 +267,7 @@ PROVIDERS = Section(
         ("--ping", "ping", (str, "URL"), None, "IndexNow endpoint to ping. [no pings]"),
         ("--ping-recall", "recall", share(), 1.0, "Share of updates that sites announce with a ping."),
         ("--ping-precision", "precision", share(), 1.0, "Share of pings that announce a real update."),
-        ("--schedule-precision", "schedule_precision", share(), 1.0, "Share of scheduled times that are real updates."),
+        ("--schedule-precision", "schedule_precision", share(), 1.0, "Share of published update times that are true."),
         (
             "--schedule-ahead",
             "ahead_s",
