@@ -11,7 +11,17 @@ import numpy as np
 from trapline.frontier import Rules
 from trapline.lab.live_servers import LiveSetting, protocol_batches
 from trapline.lab.orders import mean_and_spread
-from trapline.lab.paper import PaperChart, PaperClaim, PaperItem, PaperPart, PaperTable, Results, at_least, within
+from trapline.lab.paper import (
+    PaperChart,
+    PaperClaim,
+    PaperItem,
+    PaperPart,
+    PaperTable,
+    Results,
+    at_least,
+    not_run,
+    within,
+)
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import WebCache, WebSource
 from trapline.servers.model import MODELS, sped_up
@@ -89,6 +99,7 @@ def simulated_protocols(name: str, cache: WebCache, webs: Sequence[WebSource]) -
 # ---- live
 
 LIVE_CONNECTIONS = 16
+SLOW = "it takes minutes; omit --quick"
 FASTER = 4.0  # times as fast as the model's servers
 _LIVE_COST = 3_000_000  # duration of three live crawls, in pages of a simulated one
 
@@ -99,7 +110,7 @@ def _live_key(source: WebSource) -> str:
 
 def _live_run(cache: WebCache, source: WebSource, seed: int) -> StudyRun:
     def compute() -> Result:
-        given = LiveSetting(cache.load(source).graph, sped_up(MODELS[MODEL], FASTER), seed=seed)
+        given = LiveSetting(cache.load(source).graph, sped_up(MODELS[MODEL], FASTER), max_transfer_s=1.0, seed=seed)
         batches = protocol_batches(given, [LIVE_CONNECTIONS], [LIVE_CONNECTIONS])
         return {one.protocol: {"simulated": one.simulated, "live": one.live} for one in batches}
 
@@ -107,7 +118,10 @@ def _live_run(cache: WebCache, source: WebSource, seed: int) -> StudyRun:
 
 
 def live_protocols(name: str, cache: WebCache, webs: Sequence[WebSource]) -> PaperPart:
-    """Each batch of known pages is fetched live and, from the same servers, simulated."""
+    """Each batch of known pages is fetched live and, from the same servers, simulated. Without webs, nothing is run."""
+    title = "Throughput by protocol, live"
+    if not webs:
+        return not_run(name, title, SLOW)
 
     def items(results: Results) -> list[PaperItem]:
         def rates(protocol: str, how: str) -> list[float]:
@@ -136,7 +150,7 @@ def live_protocols(name: str, cache: WebCache, webs: Sequence[WebSource]) -> Pap
             f"{FASTER:g} times as fast"
         )
         claims = [*_claims(live[0], live[1], f"live, with {LIVE_CONNECTIONS} connections"), *errors]
-        return [PaperItem(name, "Throughput by protocol, live", setting, claims, [table])]
+        return [PaperItem(name, title, setting, claims, [table])]
 
     return PaperPart([_live_run(cache, web, seed) for seed, web in enumerate(webs, 1)], items)
 

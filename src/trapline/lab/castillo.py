@@ -53,7 +53,7 @@ def castillo(webs: CastilloWebs) -> PaperPlan:
         batches("fig. 7-9", cache, webs.speeds),
         real_crawl(RealCrawlNames("fig. 10, table II", "fig. 11", "fig. 12"), cache, webs.live),
     ]
-    return PaperPlan("castillo", CASTILLO_TITLE, parts, _names(webs.orders, webs.speeds, webs.live, webs.timed))
+    return PaperPlan("castillo", CASTILLO_TITLE, parts, _names(webs.orders, webs.speeds, webs.live))
 
 
 def thesis(webs: CastilloWebs) -> PaperPlan:
@@ -71,7 +71,9 @@ def thesis(webs: CastilloWebs) -> PaperPlan:
         over_time("fig. 4.15, over time", cache, webs.timed),
         two_strategies("fig. 4.16", cache, webs.live),
     ]
-    return PaperPlan("thesis", THESIS_TITLE, parts, _names(webs.orders, webs.histories, webs.speeds, webs.live, webs.timed))
+    return PaperPlan(
+        "thesis", THESIS_TITLE, parts, _names(webs.orders, webs.histories, webs.speeds, webs.live, webs.timed)
+    )
 
 
 def _names(*groups: Sequence[WebSource]) -> list[str]:

@@ -11,7 +11,17 @@ import numpy as np
 from trapline.lab.castillo_live import LENGTH, SETTING, live_key, live_run
 from trapline.lab.live_servers import LiveSetting, compared
 from trapline.lab.orders import PERCENTS, mean_and_spread, mean_curve
-from trapline.lab.paper import PaperChart, PaperItem, PaperPart, PaperTable, Results, at_least, differences, within
+from trapline.lab.paper import (
+    PaperChart,
+    PaperItem,
+    PaperPart,
+    PaperTable,
+    Results,
+    at_least,
+    differences,
+    not_run,
+    within,
+)
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import WebCache, WebSource
 
@@ -59,7 +69,15 @@ def _time_run(cache: WebCache, source: WebSource, seed: int) -> StudyRun:
     def compute() -> Result:
         graph, most = cache.load(source).graph, int(SHARE * source.pages)
         both = compared(
-            LiveSetting(graph, strategy=LENGTH, connections=CONNECTIONS, delay_s=DELAY_S, max_pages=most, seed=seed)
+            LiveSetting(
+                graph,
+                strategy=LENGTH,
+                connections=CONNECTIONS,
+                delay_s=DELAY_S,
+                max_pages=most,
+                max_transfer_s=4.0,
+                seed=seed,
+            )
         )
         return {
             "simulated": both.plain.simulated,
@@ -74,6 +92,11 @@ def _time_run(cache: WebCache, source: WebSource, seed: int) -> StudyRun:
 
 
 def over_time(name: str, cache: WebCache, webs: Sequence[WebSource]) -> PaperPart:
+    """Without webs, nothing is run."""
+    title = "PageRank over time, live and simulated"
+    if not webs:
+        return not_run(name, title, "it takes minutes; omit --quick")
+
     def items(results: Results) -> list[PaperItem]:
         found = [results[_time_key(web)] for web in webs]
 
@@ -92,7 +115,7 @@ def over_time(name: str, cache: WebCache, webs: Sequence[WebSource]) -> PaperPar
         curves = {
             how: (percents, [100 * y for y in mean_curve([one[how] for one in found])]) for how in ("live", "simulated")
         }
-        chart = PaperChart("live-time", "PageRank over time, live and simulated", "time of the live crawl",
+        chart = PaperChart("live-time", title, "time of the live crawl",
                            "PageRank of the pages fetched so far", curves, "%", "%")  # fmt: skip
         rows = [
             ["mean difference, %", mean_and_spread([100 * x for x in of("mean")], 1)],
@@ -105,6 +128,6 @@ def over_time(name: str, cache: WebCache, webs: Sequence[WebSource]) -> PaperPar
         ]
         table = PaperTable("Simulated minus live", ["", "ours"], rows)
         setting = f"{LENGTH}; r = {CONNECTIONS}, w = {DELAY_S:g} s, k = 10, measured-tcp servers; the first {SHARE:.0%} of the pages"
-        return [PaperItem(name, "PageRank over time, live and simulated", setting, claims, [table], [chart])]
+        return [PaperItem(name, title, setting, claims, [table], [chart])]
 
     return PaperPart([_time_run(cache, web, seed) for seed, web in enumerate(webs, 1)], items)

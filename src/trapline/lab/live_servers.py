@@ -59,6 +59,8 @@ class LiveSetting:
     """whether the crawl begins with all pages instead of the home pages: one batch of known pages"""
     max_pages: int | None = None
     seed: int = 0
+    max_transfer_s: float = math.inf
+    """pages that take longer to transfer are made smaller: a crawl would wait for a single page at its end"""
     own_s: float = 0.0
     """time that the crawler and the machine add to each answer; for simulated crawls only"""
 
@@ -68,7 +70,9 @@ class LiveSetting:
 
     @property
     def servers(self) -> Servers:
-        return modelled_servers(self.graph, self.model, self.seed)
+        drawn = modelled_servers(self.graph, self.model, self.seed)
+        most = np.maximum(1.0, self.max_transfer_s * np.broadcast_to(drawn.speed, self.graph.sites)[self.graph.site])
+        return replace(drawn, size=np.minimum(drawn.size, most))
 
     @property
     def seeds(self) -> Ids:
