@@ -130,7 +130,9 @@ def test_batches_are_those_of_the_frontier(webs: CastilloWebs) -> None:
 def test_every_item_has_verdicts_and_no_number_is_missing(papers: dict[str, Paper], name: str, items: int) -> None:
     assert len(papers[name].items) == items
     for item in papers[name].items:
-        assert item.claims and all(claim.verdict in (HOLDS, IN_PART, FAILS) and claim.ours for claim in item.claims)
+        assert item.claims and all(
+            claim.verdict in (HOLDS, IN_PART, FAILS, UNDECIDED) and claim.ours for claim in item.claims
+        )
         for table in item.tables:
             assert {len(row) for row in table.rows} == {len(table.head)}
         for chart in item.charts:
@@ -163,14 +165,16 @@ def test_agreement_counts_pairs_that_ascend() -> None:
 def test_verdicts() -> None:
     assert at_least("", "", [0.1, 0.2, 0.15]).verdict == HOLDS
     assert at_least("", "", [-0.1, -0.2, -0.15]).verdict == FAILS
-    assert at_least("", "", [-0.1, 0.2, 0.15]).verdict == IN_PART
+    open_ = at_least("", "", [-0.1, 0.2, 0.15])
+    assert open_.verdict == UNDECIDED
     assert at_least("", "", [0.1, 0.2, 0.15], least=0.5).verdict == FAILS
     assert within("", "", [0.01, -0.01], 0.2).verdict == HOLDS
     assert within("", "", [0.5, 0.51], 0.2).verdict == FAILS
     good, bad = at_least("", "", [1.0, 1.1]), at_least("", "", [-1.0, -1.1])
     assert every("", "", {"a": good, "b": good}).verdict == HOLDS
     assert every("", "", {"a": good, "b": bad}).verdict == IN_PART
-    assert every("", "", {"a": bad}).verdict == FAILS
+    assert every("", "", {"a": good, "b": open_}).verdict == IN_PART
+    assert every("", "", {"a": bad, "b": open_}).verdict == every("", "", {"a": bad}).verdict == FAILS
 
 
 def test_shares_at_percents_are_interpolated() -> None:

@@ -2,10 +2,11 @@
 
 A claim is judged by one value per web or seed, such as the difference between two strategies. The 95 % interval of the mean
 decides: it *holds* if the whole interval is on the claimed side, it *does not hold* if the whole interval is on the other
-side, and it *holds in part* if the interval includes both, or if only some of several parts hold. A single value has no
-interval, so its claims are *undecided*.
+side, and it is *undecided* if the interval includes both. A single value has no interval and decides nothing. A claim of
+several parts *holds in part* if only some of them hold.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -116,11 +117,12 @@ def at_least(
     """Judge whether a value is above `least`.
 
     >>> at_least("", "", [0.2, 0.2, 0.3]).verdict, at_least("", "", [-0.1, 0.2, 0.3]).verdict
-    ('holds', 'holds in part')
+    ('holds', 'undecided')
     """
     mean, ci = estimate(values).mean, estimate(values).ci
     least += _ROUNDING
-    verdict = UNDECIDED if ci is None else HOLDS if mean - ci > least else FAILS if mean + ci <= least else IN_PART
+    ci = math.inf if ci is None else ci
+    verdict = HOLDS if mean - ci > least else FAILS if mean + ci <= least else UNDECIDED
     above = sum(value > least for value in values)
     return PaperClaim(text, published, f"{_shown(values, unit)}; {above} of {len(values)}", verdict, reason)
 
@@ -132,15 +134,17 @@ def within(text: str, published: str, values: Values, margin: float, reason: str
     'holds'
     """
     mean, ci = abs(estimate(values).mean), estimate(values).ci
-    verdict = UNDECIDED if ci is None else HOLDS if mean + ci <= margin else FAILS if mean - ci > margin else IN_PART
+    ci = math.inf if ci is None else ci
+    verdict = HOLDS if mean + ci <= margin else FAILS if mean - ci > margin else UNDECIDED
     inside = sum(abs(value) <= margin for value in values)
     return PaperClaim(text, published, f"{_shown(values, unit)}; {inside} of {len(values)}", verdict, reason)
 
 
 def every(text: str, published: str, parts: Mapping[str, PaperClaim], reason: str = "") -> PaperClaim:
-    """Judge a claim of several parts: it holds if all of them hold, and in part if some do."""
+    """Judge a claim of several parts: it holds if all of them hold, in part if some do, and not if one fails and none holds."""
     verdicts = {part.verdict for part in parts.values()}
-    verdict = verdicts.pop() if len(verdicts) == 1 else IN_PART
+    some = IN_PART if verdicts & {HOLDS, IN_PART} else FAILS
+    verdict = verdicts.pop() if len(verdicts) == 1 else some
     ours = "; ".join(
         f"{name}: {part.ours}" + ("" if part.verdict == HOLDS else f" ({part.verdict})") for name, part in parts.items()
     )
@@ -158,7 +162,7 @@ def close(one: Values, other: Values, margin: float) -> PaperClaim:
 
 
 def because(claim: PaperClaim, reason: str) -> PaperClaim:
-    """Add the reason why a claim does not hold, or holds only in part."""
+    """Add the reason why a claim does not hold, holds only in part, or is undecided."""
     return claim if claim.verdict == HOLDS else replace(claim, reason=reason)
 
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 HOW_JUDGED = (
     "A claim is judged by one value per web or seed. It holds if the 95 % interval of the mean is on the claimed side, does not "
-    "hold if it is on the other side, and holds in part if it includes both or if only some parts of the claim hold. A single "
-    "value decides nothing."
+    "hold if it is on the other side, and is undecided if it includes both. A single value decides nothing. A claim of several "
+    "parts holds in part if only some of them hold."
 )
 
 
