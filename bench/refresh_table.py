@@ -21,7 +21,8 @@ from other_traces import DAY_S, other_traces
 
 from trapline.cli.refresh.replay_options import read_trace
 from trapline.cli.terminal.progress import Progress
-from trapline.lab.judgement import HOLDS, UNDECIDED, all_hold, larger, not_below
+from trapline.lab.judgement import all_hold, larger, not_below
+from trapline.lab.paper import HOLDS, UNDECIDED
 from trapline.lab.trace_study import MEASURES, Samples, TraceStudy
 from trapline.output import write_json
 from trapline.refresh import (

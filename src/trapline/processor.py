@@ -16,6 +16,16 @@ class ProcessorTime:
     idle_s: float
 
     @property
+    def shares(self) -> tuple[float, float, float]:
+        """User, system and idle time as shares of all time.
+
+        >>> ProcessorTime(1.0, 0.5, 0.5).shares
+        (0.5, 0.25, 0.25)
+        """
+        whole = self.user_s + self.system_s + self.idle_s
+        return self.user_s / whole, self.system_s / whole, self.idle_s / whole
+
+    @property
     def busy(self) -> float | None:
         """Share of the time in which the process ran; None if no time passed."""
         whole = self.user_s + self.system_s + self.idle_s

@@ -6,7 +6,7 @@ import pytest
 from trapline.graph import WebModel, build
 from trapline.lab import castillo_live, live
 from trapline.lab.castillo_live import DAYS, LENGTH, live_run
-from trapline.lab.live import LiveCrawl, crawl_live
+from trapline.lab.live import LiveConditions, crawl_live
 from trapline.lab.study import Result
 from trapline.lab.webs import WebCache, generated
 from trapline.testweb import Behaviour, build_web
@@ -37,14 +37,14 @@ def test_shares_by_day_add_up(found: Result) -> None:
 
 def test_a_limit_of_pages_ends_the_crawl_and_connections_are_kept() -> None:
     web = build_web(build(WebModel(300, 3, 1)), Behaviour(requests_per_connection=10))
-    log = crawl_live(web, LiveCrawl("breadth-first", 3, per_connection=0, max_pages=60))
+    log = crawl_live(web, LiveConditions("breadth-first", 3, per_connection=0, max_pages=60))
     assert 60 <= len(log.page) <= 60 + 3 * 10
     counts = np.bincount(log.connection)
     assert counts.max() == 10
-    assert log.used.user_s > 0.0 and log.used.total_s > 0.0
+    assert log.used.user_s > 0.0 and sum(log.used.shares) == pytest.approx(1.0)
 
 
 def test_ctrl_c_ends_the_study_not_only_the_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "open_crawl", lambda *_: {"stopped_by": "interrupted"})
     with pytest.raises(KeyboardInterrupt):
-        crawl_live(build_web(build(WebModel(10, 2, 1))), LiveCrawl("breadth-first", 1))
+        crawl_live(build_web(build(WebModel(10, 2, 1))), LiveConditions("breadth-first", 1))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trapline.lab.live import LiveCrawl, crawl_live
+from trapline.lab.live import LiveConditions, crawl_live
 from trapline.lab.orders import mean_and_spread
 from trapline.lab.paper import (
     PaperChart,
@@ -37,7 +37,7 @@ def _probe_run(cache: WebCache, source: WebSource, seed: int) -> StudyRun:
     def compute() -> Result:
         graph = cache.load(source).graph
         mix = Mix(Behaviour(latency_s=0.001), measured_requests=True)
-        log = crawl_live(build_web(graph, mix, seed=seed), LiveCrawl("breadth-first", 64, per_connection=0))
+        log = crawl_live(build_web(graph, mix, seed=seed), LiveConditions("breadth-first", 64, per_connection=0))
         return {"requests": log.per_connection.tolist()}
 
     return StudyRun(_probe_key(source, seed), _LIVE_STEPS, compute, source.name)
@@ -78,7 +78,7 @@ def _fast_key(source: WebSource, connections: int, pages: int, seed: int) -> str
 def _fast_run(cache: WebCache, source: WebSource, connections: int, pages: int, seed: int) -> StudyRun:
     def compute() -> Result:
         mix = Mix(Behaviour(latency_s=0.05, requests_per_connection=100), latency_spread=0.2)
-        crawl = LiveCrawl("breadth-first", connections, per_connection=0, max_pages=pages)
+        crawl = LiveConditions("breadth-first", connections, per_connection=0, max_pages=pages)
         log = crawl_live(build_web(cache.load(source).graph, mix, seed=seed), crawl)
         seconds = float(log.end_s[-1])
         return {

@@ -12,7 +12,7 @@ import numpy as np
 
 from trapline.frontier import Rules
 from trapline.graph.measure import depths
-from trapline.lab.live import LiveCrawl, LiveLog, crawl_live
+from trapline.lab.live import LiveConditions, LiveLog, crawl_live
 from trapline.lab.orders import PERCENTS, at_percents, mean_and_spread, mean_curve
 from trapline.lab.paper import (
     PaperChart,
@@ -52,8 +52,8 @@ def live_key(source: WebSource, strategy: str) -> str:
     return f"{source.name}; {crawl}, latency {LATENCY_S:g}"
 
 
-def _crawl(strategy: str) -> LiveCrawl:
-    return LiveCrawl(strategy, CONNECTIONS, DELAY_S)
+def _crawl(strategy: str) -> LiveConditions:
+    return LiveConditions(strategy, CONNECTIONS, DELAY_S)
 
 
 def live_run(cache: WebCache, source: WebSource, strategy: str, seed: int) -> StudyRun:

@@ -3,29 +3,29 @@
 What was fetched, and when, is read from the log of the servers. This module does not know what the papers expect.
 """
 
-import resource
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trapline.crawl.engine.options import CrawlOptions, live_rules
 from trapline.crawl.engine.run import open_crawl
-from trapline.crawl.engine.status import INTERRUPTED, CrawlStatus
+from trapline.crawl.engine.status import DRAINED, INTERRUPTED, MAX_PAGES, CrawlStatus
+from trapline.errors import TraplineError
+from trapline.processor import ProcessorTime, processor_clock
 from trapline.testweb import RequestLog, ServedWeb, serve
 
 OK = 200
 
 
 @dataclass(frozen=True, slots=True)
-class LiveCrawl:
-    """The conditions of a live crawl. `per_connection` 0: as many pages as the server allows."""
+class LiveConditions:
+    """What a live crawl is run with. `per_connection` 0: as many pages as the server allows."""
 
     strategy: str
     connections: int
@@ -50,30 +50,11 @@ class LiveLog(NamedTuple):
     size: NDArray[np.int64]  # bytes
     requests: int  # for pages, also those that were not answered by a page
     per_connection: NDArray[np.int64]  # [sites] most requests on one connection, also for robots.txt
-    used: "UsedTime"
+    used: ProcessorTime  # of the crawl loop, from its start until the crawl was closed
 
 
-class UsedTime(NamedTuple):
-    """The processor time of the crawl loop and the time that passed, from its start until the crawl was closed."""
-
-    user_s: float
-    system_s: float
-    total_s: float
-
-    @property
-    def shares(self) -> tuple[float, float, float]:
-        """User, system and idle time as shares of the time that passed.
-
-        >>> UsedTime(1.0, 0.5, 2.0).shares
-        (0.5, 0.25, 0.25)
-        """
-        user, system = self.user_s / self.total_s, self.system_s / self.total_s
-        return user, system, max(0.0, 1.0 - user - system)
-
-
-def crawl_live(web: ServedWeb, crawl: LiveCrawl) -> LiveLog:
-    """Serve the web, crawl it from the home pages of its sites, and return the servers' log. Ctrl-C ends the study, not only the crawl."""
-    clock = _Clock()
+def crawl_live(web: ServedWeb, crawl: LiveConditions) -> LiveLog:
+    """Serve the web, crawl it from the home pages of its sites, and return the servers' log."""
     with serve(web) as server, tempfile.TemporaryDirectory(prefix="trapline-lab-") as folder:
         options = CrawlOptions(
             tuple(server.seed_urls),
@@ -86,38 +67,29 @@ def crawl_live(web: ServedWeb, crawl: LiveCrawl) -> LiveLog:
             allow_private=True,
             hosts={name: (address,) for name, address in server.hosts.items()},
         )
-        summary = open_crawl(options, Path(folder) / "crawl", clock.display())
-        used = clock.used()
+        used = run_crawl(options, Path(folder) / "crawl")
         log = server.log()
-    if summary["stopped_by"] == INTERRUPTED:
-        raise KeyboardInterrupt
     return _first_answers(log, used)
 
 
-class _Clock:
-    """Measures the time of the crawl loop, which begins at its first status."""
+def run_crawl(options: CrawlOptions, folder: Path) -> ProcessorTime:
+    """Crawl to the end. Return the processor time of this process since the first status, when the crawl loop begins. Ctrl-C ends
+    the study, not only the crawl."""
+    clock: Callable[[], ProcessorTime] | None = None
 
-    def __init__(self) -> None:
-        self._began: tuple[float, float, float] | None = None
+    def show(status: CrawlStatus) -> None:
+        nonlocal clock
+        clock = clock or processor_clock()
 
-    @contextmanager
-    def display(self) -> Iterator[Any]:
-        def show(status: CrawlStatus) -> None:
-            self._began = self._began or _times()
-
-        yield show
-
-    def used(self) -> UsedTime:
-        began = self._began or _times()
-        return UsedTime(*(now - before for now, before in zip(_times(), began, strict=True)))
-
-
-def _times() -> tuple[float, float, float]:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime, used.ru_stime, time.monotonic()
+    stopped_by = open_crawl(options, folder, nullcontext(show))["stopped_by"]
+    if stopped_by == INTERRUPTED:
+        raise KeyboardInterrupt
+    if stopped_by not in (DRAINED, MAX_PAGES):
+        raise TraplineError(f"the live crawl was stopped by {stopped_by}; run it again")
+    return (clock or processor_clock())()
 
 
-def _first_answers(log: RequestLog, used: UsedTime) -> LiveLog:
+def _first_answers(log: RequestLog, used: ProcessorTime) -> LiveLog:
     """Return the first successful answer for each page, in order of completion."""
     of_pages = log.page >= 0
     sent = np.flatnonzero(of_pages & (log.status == OK) & ~np.isnan(log.end_s))

@@ -11,22 +11,20 @@ server model describes, is the time of the crawler and the machine itself. Diffe
 import math
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trapline.crawl.engine.options import CrawlOptions, live_rules
-from trapline.crawl.engine.run import open_crawl
-from trapline.crawl.engine.status import DRAINED, INTERRUPTED, MAX_PAGES, CrawlStatus
-from trapline.errors import ConfigError, TraplineError
+from trapline.errors import ConfigError
 from trapline.fetch.limits import Limits
 from trapline.frontier import FETCHED, Rules
 from trapline.graph import Graph, pagerank
+from trapline.lab.live import run_crawl
 from trapline.servers.model import MODELS, ServerModel
 from trapline.servers.sampled import Servers, modelled_servers
 from trapline.simulate import PROTOCOLS, Network, simulate
@@ -121,11 +119,7 @@ def live(given: LiveSetting) -> CrawlTimes:
     web = build_web(given.graph, names="address", sites_per_address=1, seed=given.seed, servers=given.servers)
     with serve(web) as server, tempfile.TemporaryDirectory(prefix="trapline-lab-") as scratch:
         folder = Path(scratch) / "crawl"
-        summary = open_crawl(_options(given, server), folder, _silent())
-        if summary["stopped_by"] == INTERRUPTED:
-            raise KeyboardInterrupt
-        if summary["stopped_by"] not in (DRAINED, MAX_PAGES):
-            raise TraplineError(f"the live crawl was stopped by {summary['stopped_by']}; run it again")
+        run_crawl(_options(given, server), folder)
         return _times(folder, {server.web.url(page): page for page in range(given.graph.pages)})
 
 
@@ -143,14 +137,6 @@ def _options(given: LiveSetting, server: Served) -> CrawlOptions:
         allow_private=True,
         limits=Limits(idle_s=IDLE_S, body_bytes=1 << 26),
     )
-
-
-@contextmanager
-def _silent() -> Iterator[Any]:
-    def show(status: CrawlStatus) -> None:
-        pass
-
-    yield show
 
 
 def _times(folder: Path, number: dict[str, int]) -> CrawlTimes:
