@@ -19,6 +19,7 @@ from trapline.refresh import estimate
 from trapline.servers.model import MODELS
 from trapline.servers.sampled import modelled_servers, page_seconds
 from trapline.simulate import Crawl, constant_servers, simulate
+from trapline.simulate.breakdown import pages_per_site
 from trapline.simulate.log import FetchLog, fetched
 from trapline.simulate.metrics import average_cumulative_pagerank, best_first, cumulative, kendall_tau
 from trapline.simulate.network import Network
@@ -170,7 +171,7 @@ def batch_run(cache: WebCache, source: WebSource, given: OrderCrawl) -> StudyRun
         return {
             "pages": end - first,
             "hours": (float(batch.end[-1]) - begin) / 3600,
-            "sites": by_powers_of_two(np.bincount(web.graph.site[batch.page])),
+            "sites": pages_per_site(batch.page, web.graph.site).sites,
             "active": _active(batch, begin, min(given.connections, web.graph.sites)),
         }
 
@@ -235,20 +236,10 @@ def sites_run(cache: WebCache, source: WebSource) -> StudyRun:
 
     def compute() -> Result:
         graph = cache.load(source).graph
-        sizes = np.bincount(graph.site, minlength=graph.sites)
-        return {"sites": by_powers_of_two(sizes), "largest_share": float(sizes.max()) / graph.pages}
+        sizes = pages_per_site(np.arange(graph.pages), graph.site)
+        return {"sites": sizes.sites, "largest_share": sizes.largest / graph.pages}
 
     return StudyRun(sites_key(source), max(1, source.pages // 20), compute, source.name)
-
-
-def by_powers_of_two(sizes: NDArray[np.int64]) -> list[int]:
-    """Return the number of sites with 1 page, with 2 or 3, with 4 to 7, and so on.
-
-    >>> by_powers_of_two(np.array([0, 1, 1, 3, 4]))
-    [2, 1, 1]
-    """
-    bounds = 2 ** np.arange(int(sizes.max()).bit_length() + 1)
-    return np.histogram(sizes[sizes > 0], bounds)[0].tolist()
 
 
 # ---- numbers of several webs

@@ -177,7 +177,8 @@ def _repeated(values: Ids) -> int:
 def middle_batch(came: FetchLog, pages: int, is_chosen: bool) -> FetchLog:
     """Return the rows of one batch in the middle of the crawl (castillo04 VI). `came`: the fetched pages.
 
-    `is_chosen`: the crawl fetched batches of this size one after the other, so that a batch begins at a multiple of it.
+    `is_chosen`: the crawl fetched batches of this size one after the other; the rows then begin at a multiple of it. The first
+    batches of a crawl have fewer pages, because fewer are known, so these rows may belong to two batches.
     """
     complete = len(came.page) // pages
     first = complete // 2 * pages if is_chosen else max(0, (len(came.page) - pages) // 2)

@@ -25,7 +25,13 @@ def _what(pages: int, quick_pages: int) -> Section:
     return Section(
         "What to run",
         (
-            ("--graph", "graph", Many("PATH"), (), "Graph to use instead of generated webs. Repeatable."),
+            (
+                "--graph",
+                "graph",
+                Many("PATH"),
+                (),
+                "Graph for simulated crawls, instead of generated webs. Repeatable.",
+            ),
             ("--pages", "pages", count(_LEAST_PAGES), None, f"Number of pages of each generated web. {defaults}"),
             ("--webs", "webs", count(1, 1000), 8, "Number of generated webs, with seeds 1, 2, ..."),
             ("--quick", "quick", None, False, "Run the short form: smaller webs and crawls."),
