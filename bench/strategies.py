@@ -25,7 +25,7 @@ from trapline.frontier.layout import FETCHED
 from trapline.graph import Graph, LoadOptions, generate, load_graph, pagerank
 from trapline.graph.exact import drawn
 from trapline.graph.graph import csr_from_edges
-from trapline.lab.castillo_orders import HISTORICAL, PUBLISHED
+from trapline.lab.castillo.orders import HISTORICAL, PUBLISHED
 from trapline.samples import GRAPHS
 from trapline.servers.sampled import modelled_servers
 from trapline.simulate import Crawl, constant_servers, politeness_violations, simulate

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from trapline.cli import run
-from trapline.lab import cho_study
-from trapline.lab.cho_study import QUICK, WHOLE
+from trapline.lab.cho import measures
+from trapline.lab.cho.measures import QUICK, WHOLE
 
 SMALL = ("--pages", "1000", "--draws", "2", "--quick")
 
@@ -18,7 +18,7 @@ def test_tables_verdicts_numbers_and_plots_also_after_an_interrupt(
 ) -> None:
     arguments = ["reproduce", "cho", *SMALL, "--experiment", "1,6", "--output", str(tmp_path)]
     with monkeypatch.context() as changes:
-        changes.setattr(cho_study, "numbers_of", lambda _: raise_interrupt())
+        changes.setattr(measures, "numbers_of", lambda _: raise_interrupt())
         assert run(arguments) == 130
     assert run([*arguments, "--json", str(tmp_path / "numbers.json")]) == 0
     shown = capsys.readouterr().out

@@ -10,7 +10,7 @@ from trapline.cli import run
 from trapline.cli.reproduce.scheduling import PaperOptions, cao_plan, castillo_plan, thesis_plan
 from trapline.errors import ConfigError
 from trapline.graph import generate, save
-from trapline.lab import orders
+from trapline.lab import simulated
 from trapline.report import plot
 
 Captured = pytest.CaptureFixture[str]
@@ -20,7 +20,7 @@ SMALL = ["reproduce", "castillo", "--pages", "2000", "--webs", "2"]
 def test_it_writes_a_page_plots_and_json_and_continues_after_an_interrupt(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crawled, times = orders.crawled, 0
+    crawled, times = simulated.crawled, 0
 
     def interrupted(*args: object) -> object:
         nonlocal times
@@ -31,7 +31,7 @@ def test_it_writes_a_page_plots_and_json_and_continues_after_an_interrupt(
 
     no_live_crawls(monkeypatch)
     monkeypatch.setattr(plot, "chart_png", lambda *_: b"")  # cao draws real ones
-    monkeypatch.setattr(orders, "crawled", interrupted)
+    monkeypatch.setattr(simulated, "crawled", interrupted)
     assert run([*SMALL, "-o", str(tmp_path)]) == 130
     assert not (tmp_path / "castillo.html").exists()
     assert run([*SMALL, "-o", str(tmp_path)]) == 0

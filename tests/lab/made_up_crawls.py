@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 
-from trapline.lab import cao_throughput, castillo_live, live_servers
+from trapline.lab import live_servers
+from trapline.lab.cao import throughput
+from trapline.lab.castillo import real_crawls
 from trapline.lab.live import LiveConditions, LiveLog
 from trapline.processor import ProcessorTime
 from trapline.testweb import ServedWeb
 
 
 def no_live_crawls(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (cao_throughput, castillo_live):
+    for module in (throughput, real_crawls):
         monkeypatch.setattr(module, "crawl_live", made_up_crawl)
     monkeypatch.setattr(live_servers, "live", live_servers.simulated)
 

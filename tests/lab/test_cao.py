@@ -5,9 +5,9 @@ import pytest
 
 from tests.lab.made_up_crawls import no_live_crawls
 from trapline.frontier import Rules
-from trapline.lab.cao import CONNECTIONS, CaoCrawl, CaoWebs, cao, crawl_run
-from trapline.lab.cao_protocols import simulated_protocols
-from trapline.lab.cao_throughput import requests_per_connection
+from trapline.lab.cao.plan import CONNECTIONS, CaoCrawl, CaoWebs, cao, crawl_run
+from trapline.lab.cao.protocols import simulated_protocols
+from trapline.lab.cao.throughput import requests_per_connection
 from trapline.lab.paper import FAILS, HOLDS, IN_PART, UNDECIDED
 from trapline.lab.study import Result, Study
 from trapline.lab.webs import WebCache, equal_sites, generated

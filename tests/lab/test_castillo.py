@@ -5,10 +5,11 @@ import pytest
 
 from tests.lab.made_up_crawls import no_live_crawls
 from trapline.frontier import Rules
-from trapline.lab.castillo import CastilloWebs, castillo, thesis
-from trapline.lab.castillo_orders import THESIS, agreement
-from trapline.lab.castillo_speed import CONNECTIONS, SPEED_UPS
-from trapline.lab.orders import (
+from trapline.lab.castillo.orders import THESIS, agreement
+from trapline.lab.castillo.plan import CastilloWebs, castillo, thesis
+from trapline.lab.castillo.speed import CONNECTIONS, SPEED_UPS
+from trapline.lab.paper import FAILS, HOLDS, IN_PART, UNDECIDED, Paper, at_least, every, within
+from trapline.lab.simulated import (
     BINS,
     TIMES_S,
     OrderCrawl,
@@ -21,7 +22,6 @@ from trapline.lab.orders import (
     page_time_run,
     sites_run,
 )
-from trapline.lab.paper import FAILS, HOLDS, IN_PART, UNDECIDED, Paper, at_least, every, within
 from trapline.lab.study import Result, Study
 from trapline.lab.webs import WebCache, WebSource, evolved, generated
 from trapline.servers.sampled import modelled_servers, page_seconds

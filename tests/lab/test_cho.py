@@ -7,18 +7,18 @@ import pytest
 
 from trapline.graph import WebModel, build
 from trapline.graph.strings import decoded
-from trapline.lab import cho_overlap
-from trapline.lab.cho import cho
-from trapline.lab.cho_communication import _of_filters, _of_replication
-from trapline.lab.cho_coverage import ALL, HALF, _of_seeds, _of_sizes
-from trapline.lab.cho_coverage import _notes as coverage_notes
-from trapline.lab.cho_modes import _judged
-from trapline.lab.cho_overlap import _notes as overlap_notes
-from trapline.lab.cho_overlap import _of_what_follows
-from trapline.lab.cho_quality import _of_sending
-from trapline.lab.cho_regions import WAYS, difference, hierarchical, ratios, summary
-from trapline.lab.cho_study import ChoNumbers, ChoStudy, Scale, numbers_of, part
-from trapline.lab.cho_web import CrawledWeb, Setting
+from trapline.lab.cho import overlap as cho_overlap
+from trapline.lab.cho.communication import _of_filters, _of_replication
+from trapline.lab.cho.coverage import ALL, HALF, _of_seeds, _of_sizes
+from trapline.lab.cho.coverage import _notes as coverage_notes
+from trapline.lab.cho.crawled_web import CrawledWeb, Setting
+from trapline.lab.cho.measures import ChoNumbers, ChoStudy, Scale, numbers_of, part
+from trapline.lab.cho.modes import _judged
+from trapline.lab.cho.overlap import _notes as overlap_notes
+from trapline.lab.cho.overlap import _of_what_follows
+from trapline.lab.cho.plan import cho
+from trapline.lab.cho.quality import _of_sending
+from trapline.lab.cho.regions import WAYS, difference, hierarchical, ratios, summary
 from trapline.lab.paper import HOLDS, PaperItem
 from trapline.lab.study import Study, StudyRun
 

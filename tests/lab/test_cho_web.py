@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from tests.parallel.webs import links_of, webs
 from trapline.graph import Graph, WebModel, build
-from trapline.lab.cho_web import CrawledWeb, Setting, step_pages, with_sites
+from trapline.lab.cho.crawled_web import CrawledWeb, Setting, step_pages, with_sites
 
 PAGES = 1500
 

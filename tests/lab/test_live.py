@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from trapline.graph import WebModel, build
-from trapline.lab import castillo_live, live
-from trapline.lab.castillo_live import DAYS, LENGTH, live_run
+from trapline.lab import live
+from trapline.lab.castillo import real_crawls
+from trapline.lab.castillo.real_crawls import DAYS, LENGTH, live_run
 from trapline.lab.live import LiveConditions, crawl_live
 from trapline.lab.study import Result
 from trapline.lab.webs import WebCache, generated
@@ -17,8 +18,8 @@ WEB = generated(200, 20, 1)
 @pytest.fixture(scope="module")
 def found() -> Result:
     with pytest.MonkeyPatch.context() as changes:
-        changes.setattr(castillo_live, "DELAY_S", 0.0)
-        changes.setattr(castillo_live, "LATENCY_S", 0.002)
+        changes.setattr(real_crawls, "DELAY_S", 0.0)
+        changes.setattr(real_crawls, "LATENCY_S", 0.002)
         return live_run(WebCache(), WEB, LENGTH, 1).compute()
 
 

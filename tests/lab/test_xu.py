@@ -5,7 +5,7 @@ import pytest
 
 from trapline.lab.paper import PaperItem
 from trapline.lab.study import Result, Study
-from trapline.lab.xu import FROZEN, READINGS, Xu, XuTrace, policies
+from trapline.lab.xu.plan import FROZEN, READINGS, Xu, XuTrace, policies
 from trapline.refresh import ReplayConditions, draw_world, drawn_trace, in_steps, replay_world
 
 POLL_S, CYCLES, SEEDS = 1800.0, (1, 24), 2

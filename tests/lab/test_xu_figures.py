@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from trapline.lab.paper import FAILS, HOLDS, IN_PART
-from trapline.lab.xu_figures import LEVELS, XuFigure, figures
+from trapline.lab.xu.figures import LEVELS, XuFigure, figures
 from trapline.refresh import ReplayConditions
 
 FIGURES = figures(ReplayConditions())

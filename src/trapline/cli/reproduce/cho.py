@@ -14,7 +14,7 @@ from trapline.errors import ConfigError
 
 if TYPE_CHECKING:
     from trapline.graph import Graph
-    from trapline.lab.cho_web import CrawledWeb
+    from trapline.lab.cho.crawled_web import CrawledWeb
     from trapline.lab.paper import PaperPlan
 
 EXPERIMENTS = (1, 2, 3, 4, 5, 6)
@@ -79,8 +79,8 @@ def cho(options: ChoOptions, folder: Path, json_file: Path | None) -> None:
 
 
 def cho_plan(options: ChoOptions) -> "PaperPlan":
-    from trapline.lab.cho import cho
-    from trapline.lab.cho_study import QUICK, WHOLE
+    from trapline.lab.cho.measures import QUICK, WHOLE
+    from trapline.lab.cho.plan import cho
 
     return cho(_webs(options), options.draws, QUICK if options.quick else WHOLE, options.numbers)
 
@@ -88,7 +88,7 @@ def cho_plan(options: ChoOptions) -> "PaperPlan":
 def _webs(options: ChoOptions) -> list["CrawledWeb"]:
     """Return all webs. All graphs are read before any experiment runs."""
     from trapline.graph import LoadOptions, WebModel, build, load_graph
-    from trapline.lab.cho_web import CrawledWeb
+    from trapline.lab.cho.crawled_web import CrawledWeb
 
     if not options.graph:
         pages = options.pages or (20_000 if options.quick else 200_000)

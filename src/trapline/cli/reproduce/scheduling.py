@@ -13,7 +13,7 @@ from trapline.cli.terminal.progress import Progress
 from trapline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from trapline.lab.castillo import CastilloWebs
+    from trapline.lab.castillo.plan import CastilloWebs
     from trapline.lab.paper import PaperPlan
     from trapline.lab.webs import WebSource
 
@@ -91,20 +91,20 @@ def thesis(options: PaperOptions, folder: Path, json_file: Path | None) -> None:
 
 
 def castillo_plan(options: PaperOptions) -> "PaperPlan":
-    from trapline.lab.castillo import castillo
+    from trapline.lab.castillo.plan import castillo
 
     return castillo(_castillo_webs(options))
 
 
 def thesis_plan(options: PaperOptions) -> "PaperPlan":
-    from trapline.lab.castillo import thesis
+    from trapline.lab.castillo.plan import thesis
 
     return thesis(_castillo_webs(options))
 
 
 def _castillo_webs(options: PaperOptions) -> "CastilloWebs":
-    from trapline.lab.castillo import CastilloWebs
-    from trapline.lab.castillo_orders import DAYS
+    from trapline.lab.castillo.orders import DAYS
+    from trapline.lab.castillo.plan import CastilloWebs
     from trapline.lab.webs import evolved, generated
 
     pages = options.pages or (_CASTILLO_QUICK if options.quick else _CASTILLO_PAGES)
@@ -145,7 +145,7 @@ def cao(options: PaperOptions, folder: Path, json_file: Path | None) -> None:
 
 
 def cao_plan(options: PaperOptions) -> "PaperPlan":
-    from trapline.lab.cao import CaoWebs, cao
+    from trapline.lab.cao.plan import CaoWebs, cao
     from trapline.lab.webs import equal_sites, generated
 
     pages = options.pages or _CAO_PAGES

@@ -15,7 +15,7 @@ from trapline.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from trapline.lab.paper import PaperPlan
-    from trapline.lab.xu import XuTrace
+    from trapline.lab.xu.plan import XuTrace
     from trapline.refresh import ReplayConditions, Trace
 
 FIGURES = ("2", "3", "4a", "4b", "5")
@@ -142,7 +142,7 @@ def xu(options: XuOptions, folder: Path, json_file: Path | None) -> None:
 
 def xu_plan(options: XuOptions) -> "PaperPlan":
     from trapline.lab.paper import PaperPart, PaperPlan
-    from trapline.lab.xu import Xu, policies
+    from trapline.lab.xu.plan import Xu, policies
 
     traces = _read(options)
     compile_kernels()
@@ -164,7 +164,7 @@ def _read(options: XuOptions) -> list["XuTrace"]:
 
 
 def _polled(trace: "Trace", options: XuOptions) -> "XuTrace":
-    from trapline.lab.xu import POLLS, XuTrace
+    from trapline.lab.xu.plan import POLLS, XuTrace
     from trapline.refresh import in_steps
 
     stretch_s = min(options.stretch_s or trace.horizon_s, trace.horizon_s)

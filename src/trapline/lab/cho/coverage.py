@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from itertools import pairwise
 
-from trapline.lab.cho_study import ChoStudy, Curve, Measured, coverage, item
-from trapline.lab.cho_web import Setting
+from trapline.lab.cho.crawled_web import Setting
+from trapline.lab.cho.measures import ChoStudy, Curve, Measured, coverage, item
 from trapline.lab.paper import PaperClaim, PaperItem, at_least, close, differences, every, more, within
 
 ALL, HALF = "all sites", "half of the sites"

@@ -15,9 +15,9 @@ import numpy as np
 
 from trapline.graph import Graph, WebModel, build
 from trapline.graph.strings import decoded
-from trapline.lab.cho_modes import page_bytes, url_bytes
-from trapline.lab.cho_study import ChoStudy, Measured, item, sent, sent_at_once, times
-from trapline.lab.cho_web import Setting
+from trapline.lab.cho.crawled_web import Setting
+from trapline.lab.cho.measures import ChoStudy, Measured, item, sent, sent_at_once, times
+from trapline.lab.cho.modes import page_bytes, url_bytes
 from trapline.lab.paper import PaperClaim, PaperItem, Values, at_least, differences
 from trapline.testweb.answers.render import render
 from trapline.testweb.web.changes import PageChanges

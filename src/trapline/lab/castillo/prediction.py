@@ -1,6 +1,6 @@
 """How well simulated crawls predict live ones in `thesis` (fig. 4.15): the order of the pages, and quality over time.
 
-The order is that of the live crawls of the other figures (`castillo_live.py`). For quality over time, simulator and test web have the same
+The order is that of the live crawls of the other figures (`real_crawls.py`). For quality over time, simulator and test web have the same
 servers, with slow start, serial server time and a cost of closing (`live_servers.py`).
 """
 
@@ -8,9 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trapline.lab.castillo_live import LENGTH, SETTING, live_key, live_run
+from trapline.lab.castillo.real_crawls import LENGTH, SETTING, live_key, live_run
 from trapline.lab.live_servers import LiveSetting, compared
-from trapline.lab.orders import PERCENTS, mean_and_spread, mean_curve
 from trapline.lab.paper import (
     PaperChart,
     PaperItem,
@@ -22,6 +21,7 @@ from trapline.lab.paper import (
     not_run,
     within,
 )
+from trapline.lab.simulated import PERCENTS, mean_and_spread, mean_curve
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import WebCache, WebSource
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from trapline.frontier import Rules
 from trapline.lab.live_servers import LiveSetting, protocol_batches
-from trapline.lab.orders import mean_and_spread
 from trapline.lab.paper import (
     PaperChart,
     PaperClaim,
@@ -22,6 +21,7 @@ from trapline.lab.paper import (
     not_run,
     within,
 )
+from trapline.lab.simulated import mean_and_spread
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import WebCache, WebSource
 from trapline.servers.model import MODELS, sped_up

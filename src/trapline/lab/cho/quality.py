@@ -8,8 +8,8 @@ nothing else to do. 0 exchanges: firewall mode. `always`: at the end of every st
 from collections.abc import Mapping
 from itertools import pairwise
 
-from trapline.lab.cho_study import ChoStudy, Curve, Measure, Measured, item, quality, sent, times
-from trapline.lab.cho_web import Setting
+from trapline.lab.cho.crawled_web import Setting
+from trapline.lab.cho.measures import ChoStudy, Curve, Measure, Measured, item, quality, sent, times
 from trapline.lab.paper import PaperClaim, PaperItem, Values, at_least, close, differences, every, more, within
 from trapline.refresh import estimate
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from trapline.lab.cho_study import PUBLISHED, ChoStudy, Curve, Measure, Measured, item, ratio, sent, sent_at_once
-from trapline.lab.cho_web import Setting
+from trapline.lab.cho.crawled_web import Setting
+from trapline.lab.cho.measures import PUBLISHED, ChoStudy, Curve, Measure, Measured, item, ratio, sent, sent_at_once
 from trapline.lab.paper import PaperClaim, PaperItem, Values, at_least, close, differences, every, more
 
 SITE, URL, ANALYTIC = "site-hash", "url-hash", "links x (1 - 1/n)"

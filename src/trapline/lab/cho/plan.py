@@ -1,18 +1,17 @@
-"""`cho`: the experiments of Parallel Crawlers, by Cho and Garcia-Molina, on any graph, in simulated time. Each is a file,
-`cho_*.py`.
+"""`cho`: the experiments of Parallel Crawlers, by Cho and Garcia-Molina, on any graph, in simulated time.
 
 The claims are from the paper's text. Our copy of the paper has lost its digits: a number from another source says so.
 """
 
 from collections.abc import Sequence
 
-from trapline.lab import cho_communication, cho_coverage, cho_modes, cho_overlap, cho_quality, cho_regions
-from trapline.lab.cho_study import Scale, part
-from trapline.lab.cho_web import CrawledWeb
+from trapline.lab.cho import communication, coverage, modes, overlap, quality, regions
+from trapline.lab.cho.crawled_web import CrawledWeb
+from trapline.lab.cho.measures import Scale, part
 from trapline.lab.paper import PaperPlan
 
 TITLE = "Cho and Garcia-Molina: Parallel Crawlers"
-EXPERIMENTS = (cho_coverage, cho_overlap, cho_communication, cho_quality, cho_modes, cho_regions)
+EXPERIMENTS = (coverage, overlap, communication, quality, modes, regions)
 
 
 def cho(webs: Sequence[CrawledWeb], draws: int, scale: Scale, numbers: Sequence[int]) -> PaperPlan:

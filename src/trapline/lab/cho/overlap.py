@@ -7,8 +7,8 @@ are pages: by then coverage hardly grows any more, while overlap still does.
 
 import numpy as np
 
-from trapline.lab.cho_study import ChoNumbers, ChoStudy, Curve, Measured, coverage, item, overlap
-from trapline.lab.cho_web import Setting
+from trapline.lab.cho.crawled_web import Setting
+from trapline.lab.cho.measures import ChoNumbers, ChoStudy, Curve, Measured, coverage, item, overlap
 from trapline.lab.paper import PaperClaim, PaperItem, Values, close, every, more
 
 MOST_FETCHES = 3

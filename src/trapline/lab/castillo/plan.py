@@ -2,15 +2,14 @@
 of Castillo's thesis "Effective Web Crawling" (2004), which repeats these experiments and has more.
 
 The papers' crawls are not public. Every web here is ours; the published numbers stand beside the results, and nothing is tuned
-towards them. The experiments are in `castillo_*.py`.
+towards them.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trapline.lab.castillo_batches import batches, pages_per_site
-from trapline.lab.castillo_live import RealCrawlNames, real_crawl, two_strategies
-from trapline.lab.castillo_orders import (
+from trapline.lab.castillo.batches import batches, pages_per_site
+from trapline.lab.castillo.orders import (
     CASTILLO,
     THESIS,
     castillo_claims,
@@ -20,8 +19,9 @@ from trapline.lab.castillo_orders import (
     strategy_table,
     thesis_claims,
 )
-from trapline.lab.castillo_prediction import order, over_time
-from trapline.lab.castillo_speed import READINGS, page_time, speed_up
+from trapline.lab.castillo.prediction import order, over_time
+from trapline.lab.castillo.real_crawls import RealCrawlNames, real_crawl, two_strategies
+from trapline.lab.castillo.speed import READINGS, page_time, speed_up
 from trapline.lab.paper import PaperPlan
 from trapline.lab.webs import WebCache, WebSource
 

@@ -13,7 +13,6 @@ import numpy as np
 from trapline.frontier import Rules
 from trapline.graph.measure import depths
 from trapline.lab.live import LiveConditions, LiveLog, crawl_live
-from trapline.lab.orders import PERCENTS, at_percents, mean_and_spread, mean_curve
 from trapline.lab.paper import (
     PaperChart,
     PaperClaim,
@@ -25,6 +24,7 @@ from trapline.lab.paper import (
     differences,
     within,
 )
+from trapline.lab.simulated import PERCENTS, at_percents, mean_and_spread, mean_curve
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import Floats, KnownWeb, WebCache, WebSource
 from trapline.simulate import constant_servers, simulate

@@ -7,16 +7,6 @@ numbers. Both are run. Only the first part of a crawl counts, because a whole cr
 import math
 from collections.abc import Sequence
 
-from trapline.lab.orders import (
-    TIMES_S,
-    OrderCrawl,
-    mean_and_spread,
-    mean_curve,
-    page_time_key,
-    page_time_run,
-    speed_key,
-    speed_run,
-)
 from trapline.lab.paper import (
     PaperChart,
     PaperClaim,
@@ -27,6 +17,16 @@ from trapline.lab.paper import (
     at_least,
     differences,
     every,
+)
+from trapline.lab.simulated import (
+    TIMES_S,
+    OrderCrawl,
+    mean_and_spread,
+    mean_curve,
+    page_time_key,
+    page_time_run,
+    speed_key,
+    speed_run,
 )
 from trapline.lab.webs import WebCache, WebSource
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from trapline.lab.orders import (
+from trapline.lab.paper import PaperChart, PaperItem, PaperPart, PaperTable, Results, at_least, every
+from trapline.lab.simulated import (
     BINS,
     OrderCrawl,
     batch_key,
@@ -16,7 +17,6 @@ from trapline.lab.orders import (
     sites_key,
     sites_run,
 )
-from trapline.lab.paper import PaperChart, PaperItem, PaperPart, PaperTable, Results, at_least, every
 from trapline.lab.webs import WebCache, WebSource
 
 LARGEST = 0.0072  # share of the largest site: 25,000 of 3.5 M pages

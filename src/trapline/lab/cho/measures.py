@@ -12,7 +12,7 @@ from itertools import chain
 
 import numpy as np
 
-from trapline.lab.cho_web import CrawledWeb, CrawlResult, Setting
+from trapline.lab.cho.crawled_web import CrawledWeb, CrawlResult, Setting
 from trapline.lab.paper import PaperChart, PaperClaim, PaperItem, PaperPart, PaperTable, Results, Values
 from trapline.lab.study import StudyRun
 from trapline.refresh import estimate

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from trapline.frontier import Rules
-from trapline.lab.cao_protocols import live_protocols, simulated_protocols
-from trapline.lab.cao_throughput import fast_servers, requests_per_connection
-from trapline.lab.orders import PERCENTS, at_percents, mean_and_spread, mean_curve
+from trapline.lab.cao.protocols import live_protocols, simulated_protocols
+from trapline.lab.cao.throughput import fast_servers, requests_per_connection
 from trapline.lab.paper import (
     PaperChart,
     PaperClaim,
@@ -25,6 +24,7 @@ from trapline.lab.paper import (
     differences,
     every,
 )
+from trapline.lab.simulated import PERCENTS, at_percents, mean_and_spread, mean_curve
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import Floats, KnownWeb, WebCache, WebSource
 from trapline.servers.sampled import modelled_servers

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from trapline.graph.strings import stored
-from trapline.lab.cho_overlap import setting as crossing
-from trapline.lab.cho_quality import LARGE, ORDER, SIZES
-from trapline.lab.cho_study import (
+from trapline.lab.cho.crawled_web import Setting
+from trapline.lab.cho.measures import (
     PUBLISHED,
     ChoStudy,
     Curve,
@@ -25,7 +24,8 @@ from trapline.lab.cho_study import (
     sent_at_once,
     times,
 )
-from trapline.lab.cho_web import Setting
+from trapline.lab.cho.overlap import setting as crossing
+from trapline.lab.cho.quality import LARGE, ORDER, SIZES
 from trapline.lab.paper import PaperClaim, PaperItem, Values, at_least, differences, within
 from trapline.parallel.simulated.planning import BYTES_PER_URL
 

@@ -6,18 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from trapline.lab.orders import (
-    PERCENTS,
-    OrderCrawl,
-    best_key,
-    best_run,
-    history_key,
-    history_run,
-    mean_and_spread,
-    mean_curve,
-    order_key,
-    order_run,
-)
 from trapline.lab.paper import (
     PaperChart,
     PaperClaim,
@@ -30,6 +18,18 @@ from trapline.lab.paper import (
     differences,
     every,
     within,
+)
+from trapline.lab.simulated import (
+    PERCENTS,
+    OrderCrawl,
+    best_key,
+    best_run,
+    history_key,
+    history_run,
+    mean_and_spread,
+    mean_curve,
+    order_key,
+    order_run,
 )
 from trapline.lab.webs import WebCache, WebSource
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from trapline.lab.live import LiveConditions, crawl_live
-from trapline.lab.orders import mean_and_spread
 from trapline.lab.paper import (
     PaperChart,
     PaperItem,
@@ -17,6 +16,7 @@ from trapline.lab.paper import (
     every,
     within,
 )
+from trapline.lab.simulated import mean_and_spread
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import WebCache, WebSource
 from trapline.testweb import Behaviour, Mix, build_web
