@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from trapline.report import plot
 SMALL = PaperOptions(pages=2000, webs=2)
 
 
-def other(quick: bool) -> PaperPlan:
+def other() -> PaperPlan:
     claim = PaperClaim("A < B", "yes", "+1", "holds")
     item = PaperItem("fig. 1 & 2", "An item", "made up", [claim])
     return PaperPlan("other", "Another paper", [PaperPart([], lambda _: [item])])
@@ -26,7 +27,7 @@ def other(quick: bool) -> PaperPlan:
 def plans(monkeypatch: pytest.MonkeyPatch) -> None:
     no_live_crawls(monkeypatch)
     monkeypatch.setattr(plot, "chart_png", lambda *_: b"")
-    monkeypatch.setattr(all_papers, "PLANS", {"cao": lambda quick: cao_plan(SMALL), "other": other})
+    monkeypatch.setattr(all_papers, "PLANS", {"cao": lambda _: partial(cao_plan, SMALL), "other": lambda _: other})
 
 
 @pytest.mark.usefixtures("plans")

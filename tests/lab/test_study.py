@@ -1,12 +1,15 @@
 """A study repeats no run that is done, whatever happened in between."""
 
 import json
+import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from trapline.errors import ConfigError
-from trapline.lab.study import FILE, Study, StudyRun
+from trapline.lab.study import FILE, Jobs, Study, StudyRun
 
 
 def runs(done: list[str], *keys: str, interrupted_at: str = "") -> list[StudyRun]:
@@ -71,3 +74,43 @@ def test_equal_runs_are_made_once_and_progress_reaches_its_total(tmp_path: Path)
     assert done == ["a", "b"] and told == [(0, 2), (1, 2), (2, 2)]
     Study(tmp_path, "1").results(runs(done, "a"), nothing)
     assert json.loads((tmp_path / FILE).read_text())["key"] == "a"
+
+
+# ---- several processes
+
+
+def processes() -> list[StudyRun]:
+    """Runs whose result is the process that computes them. Those of the pool wait until both processes work."""
+
+    def slow() -> dict[str, int]:
+        time.sleep(0.3)
+        return {"process": os.getpid()}
+
+    timed = StudyRun("timed", 1, lambda: {"process": os.getpid()}, is_timed=True)
+    return [timed, *(StudyRun(f"run {number}", 1, slow) for number in range(4))]
+
+
+def one_dies() -> list[StudyRun]:
+    def die() -> dict[str, int]:
+        time.sleep(1.0)
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError
+
+    return [StudyRun("lives", 1, lambda: {"process": os.getpid()}), StudyRun("dies", 1, die)]
+
+
+def test_with_jobs_other_processes_compute_and_runs_that_measure_time_come_last_and_here(tmp_path: Path) -> None:
+    shown: list[tuple[int, int]] = []
+    study = Study(tmp_path, "1")
+    found = study.results(processes(), lambda done, total, _: shown.append((done, total)), Jobs(2, processes))
+    by = {key: result["process"] for key, result in found.items()}
+    assert by.pop("timed") == os.getpid() and os.getpid() not in by.values() and len(set(by.values())) == 2
+    assert shown == [(done, 5) for done in range(6)]
+    keys = [json.loads(line)["key"] for line in (tmp_path / FILE).read_text().splitlines()]
+    assert sorted(keys) == sorted(found) and keys[-1] == "timed"
+
+
+def test_a_process_that_is_killed_loses_no_finished_run(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="fewer --jobs"):
+        Study(tmp_path, "1").results(one_dies(), nothing, Jobs(2, one_dies))
+    assert [json.loads(line)["key"] for line in (tmp_path / FILE).read_text().splitlines()] == ["lives"]

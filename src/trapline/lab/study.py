@@ -1,11 +1,18 @@
 """A study: many runs, each kept on disk when it is done, so that a study that was interrupted continues where it stopped.
 
 A run is a function that takes seconds to minutes and returns numbers. Its key says everything that decides the result; a run
-whose key is on disk is not repeated. This module knows neither crawls nor papers.
+whose key is on disk is not repeated. Several processes can compute runs at the same time. This module knows neither crawls nor
+papers.
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +30,16 @@ class StudyRun(NamedTuple):
     compute: Callable[[], Result]
     needs: str = ""
     """what must be loaded for the run; runs with the same needs follow each other"""
+    is_timed: bool = False
+    """whether the run measures time or processor time, so that no other run may disturb it"""
+
+
+class Jobs(NamedTuple):
+    """Several processes that compute runs."""
+
+    number: int
+    runs: Callable[[], Sequence[StudyRun]]
+    """makes the runs of the study once more, in each process; must be picklable"""
 
 
 class Study:
@@ -33,21 +50,23 @@ class Study:
         self._known = {} if self._file is None else _read(self._file, version)
         self.repeated = 0  # number of results that were found on disk
 
-    def results(self, runs: Sequence[StudyRun], progress: ProgressCallback) -> dict[str, Result]:
+    def results(
+        self, runs: Sequence[StudyRun], progress: ProgressCallback, jobs: Jobs | None = None
+    ) -> dict[str, Result]:
         """Return the result of each run, by key. Runs with the same key are computed once."""
         wanted = _grouped({run.key: run for run in runs}.values())
-        total, done = sum(run.cost for run in wanted), 0
-        found: dict[str, Result] = {}
-        for run in wanted:
-            progress(done, total, run.key)
-            if run.key in self._known:
-                self.repeated += 1
-            else:
-                self._keep(run.key, run.compute())
-            found[run.key] = self._known[run.key]
+        missing = [run for run in wanted if run.key not in self._known]
+        self.repeated = len(wanted) - len(missing)
+        total = sum(run.cost for run in wanted)
+        done = total - sum(run.cost for run in missing)
+        missing.sort(key=lambda run: run.is_timed)
+        names = [*(run.key for run in missing), ""]
+        progress(done, total, names[0])
+        for name, (run, result) in zip(names[1:], _computed(missing, jobs), strict=True):
+            self._keep(run.key, result)
             done += run.cost
-        progress(total, total, "")
-        return found
+            progress(done, total, name)
+        return {run.key: self._known[run.key] for run in wanted}
 
     def _keep(self, key: str, result: Result) -> None:
         self._known[key] = result
@@ -57,11 +76,58 @@ class Study:
                 file.write(line + "\n")
 
 
+# ---- computing runs
+
+
 def _grouped(runs: Iterable[StudyRun]) -> list[StudyRun]:
     groups: dict[str, list[StudyRun]] = {}
     for run in runs:
         groups.setdefault(run.needs, []).append(run)
     return [run for group in groups.values() for run in group]
+
+
+def _computed(runs: Sequence[StudyRun], jobs: Jobs | None) -> Iterator[tuple[StudyRun, Result]]:
+    """Compute the runs: with `jobs` several at a time, except those that measure time, which come last and alone."""
+    together = [run for run in runs if not run.is_timed] if jobs else []
+    if jobs and together:
+        yield from _computed_by(jobs, together)
+    for run in runs[len(together) :]:
+        yield run, run.compute()
+
+
+def _computed_by(jobs: Jobs, runs: Sequence[StudyRun]) -> Iterator[tuple[StudyRun, Result]]:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(jobs.number, len(runs)), spawn, _begin_process, (jobs.runs,)) as pool:
+        waiting = {pool.submit(_compute, run.key): run for run in runs}
+        try:
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        except BrokenProcessPool as error:
+            raise ConfigError(
+                "a process of --jobs was ended from outside, perhaps because memory ran out; "
+                "repeat the command with fewer --jobs: it keeps the finished runs"
+            ) from error
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():
+                process.terminate()  # otherwise an interrupted command would wait for the runs that have begun
+            raise
+
+
+_runs: dict[str, StudyRun] = {}  # in a process of `Jobs`
+
+
+def _begin_process(make: Callable[[], Sequence[StudyRun]]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process without a traceback
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # the command itself shows the progress
+    _runs.update((run.key, run) for run in make())
+
+
+def _compute(key: str) -> Result:
+    return _runs[key].compute()
+
+
+# ---- finished runs on disk
 
 
 def _read(file: Path, version: str) -> dict[str, Result]:

@@ -1,6 +1,7 @@
 """`trapline reproduce all`: every paper, one after the other, into one folder with an index page."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +9,7 @@ import click
 
 from trapline.cli.options.sections import Section, SectionedCommand
 from trapline.cli.reproduce.cho import ChoOptions, cho_plan
-from trapline.cli.reproduce.command import check_outputs, output_section, put_out, run_plan
+from trapline.cli.reproduce.command import JOBS, check_outputs, output_section, put_out, run_plan
 from trapline.cli.reproduce.paper_results import for_machines, summary, verdicts, write
 from trapline.cli.reproduce.scheduling import PaperOptions, cao_plan, castillo_plan, thesis_plan
 from trapline.cli.reproduce.xu import XuOptions, xu_plan
@@ -20,20 +21,21 @@ if TYPE_CHECKING:
 
 INDEX, NUMBERS = "index.html", "all.json"
 # In this order: castillo and thesis share most of their runs.
-PLANS: "Mapping[str, Callable[[bool], PaperPlan]]" = {
-    "cao": lambda quick: cao_plan(PaperOptions(quick=quick)),
-    "castillo": lambda quick: castillo_plan(PaperOptions(quick=quick)),
-    "thesis": lambda quick: thesis_plan(PaperOptions(quick=quick)),
-    "cho": lambda quick: cho_plan(ChoOptions(quick=quick)),
-    "xu": lambda quick: xu_plan(XuOptions(quick=quick)),
+PLANS: "Mapping[str, Callable[[bool], Callable[[], PaperPlan]]]" = {
+    "cao": lambda quick: partial(cao_plan, PaperOptions(quick=quick)),
+    "castillo": lambda quick: partial(castillo_plan, PaperOptions(quick=quick)),
+    "thesis": lambda quick: partial(thesis_plan, PaperOptions(quick=quick)),
+    "cho": lambda quick: partial(cho_plan, ChoOptions(quick=quick)),
+    "xu": lambda quick: partial(xu_plan, XuOptions(quick=quick)),
 }
 _WHAT = Section("What to run", (("--quick", "quick", None, False, "Run the short forms: smaller webs and crawls."),))
 
 
 @click.command("all", cls=SectionedCommand)
 @_WHAT
+@JOBS
 @output_section("papers")
-def all_papers(quick: bool, folder: Path, json_file: Path | None) -> None:
+def all_papers(quick: bool, jobs: int, folder: Path, json_file: Path | None) -> None:
     """Reproduce all papers, and write an index page of all claims.
 
     Runs cao, castillo, thesis, cho and xu, one after the other, into one folder. If you interrupt the command, repeat it: it continues
@@ -41,15 +43,15 @@ def all_papers(quick: bool, folder: Path, json_file: Path | None) -> None:
     """
     check_outputs(folder, INDEX, json_file)
     options = {"quick": quick}
-    papers = [_reproduced(name, quick, folder) for name in PLANS]
+    papers = [_reproduced(name, quick, jobs, folder) for name in PLANS]
     write_index(papers, folder, options)
     put_out(papers, lambda paper: say(summary(paper)), json_file, lambda: _for_machines(papers, options))
     say(f"all: {verdicts(papers)} See {folder / INDEX}", err=True)
 
 
-def _reproduced(name: str, quick: bool, folder: Path) -> "Paper":
+def _reproduced(name: str, quick: bool, jobs: int, folder: Path) -> "Paper":
     """Reproduce one paper and write its files, so that they are there if a later paper fails."""
-    paper = run_plan(PLANS[name](quick), folder)
+    paper = run_plan(PLANS[name](quick), jobs, folder)
     write(paper, folder, {"quick": quick})
     return paper
 

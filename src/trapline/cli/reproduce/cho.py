@@ -1,6 +1,7 @@
 """`trapline reproduce cho`: the paper's experiments with parallel crawlers, on any graph, compared with the paper's claims."""
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ import click
 
 from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled
 from trapline.cli.options.values import count
-from trapline.cli.reproduce.command import output_section, refuse_same_names, reproduce_plan
+from trapline.cli.reproduce.command import JOBS, output_section, refuse_same_names, reproduce_plan
 from trapline.cli.terminal.progress import Progress
 from trapline.errors import ConfigError
 
@@ -67,15 +68,16 @@ class ChoOptions:
 
 @click.command(cls=SectionedCommand)
 @bundled("options", ChoOptions, _WHAT)
+@JOBS
 @output_section("cho")
-def cho(options: ChoOptions, folder: Path, json_file: Path | None) -> None:
+def cho(options: ChoOptions, jobs: int, folder: Path, json_file: Path | None) -> None:
     """Reproduce Cho and Garcia-Molina: coverage, overlap, quality and communication of parallel crawls.
 
     Simulates up to 64 partitions of a graph. Each starts from five random pages, and everything is repeated --draws times. Judges every
     claim of the paper by the 95 % interval over these repetitions. If you interrupt the command, repeat it: it continues where it stopped.
     See docs/reproduce-cho.md.
     """
-    reproduce_plan(lambda: cho_plan(options), "cho", asdict(options), folder, json_file)
+    reproduce_plan(partial(cho_plan, options), "cho", asdict(options), jobs, folder, json_file)
 
 
 def cho_plan(options: ChoOptions) -> "PaperPlan":

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,6 +11,7 @@ import click
 
 from trapline.cli.lazy import Lazy, LazyGroup
 from trapline.cli.options.sections import Section
+from trapline.cli.options.values import count
 from trapline.cli.terminal.progress import Progress, compile_kernels
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_json
@@ -17,6 +19,7 @@ from trapline.terminal import say, say_text
 
 if TYPE_CHECKING:
     from trapline.lab.paper import Paper, PaperPlan
+    from trapline.lab.study import StudyRun
 
 STDOUT = Path("-")
 _PATH = click.Path(path_type=Path)
@@ -70,31 +73,46 @@ def output_section(paper: str) -> Section:
     )
 
 
+_MANY = "Number of processes that simulate. Each loads its own copy of the web. Live crawls run one at a time."
+JOBS = Section("Processes", (("--jobs", "jobs", count(1, 1000), 1, _MANY),))
+
+
 # ---- one paper
 
 
 def reproduce_plan(
-    plan: "Callable[[], PaperPlan]", name: str, options: Mapping[str, Any], folder: Path, json_file: Path | None
+    make: "Callable[[], PaperPlan]",
+    name: str,
+    options: Mapping[str, Any],
+    jobs: int,
+    folder: Path,
+    json_file: Path | None,
 ) -> None:
-    """Check the outputs, make the plan, run it, judge its claims, and write and show the results."""
+    """Check the outputs, make the plan, run it, judge its claims, and write and show the results. `make` must be picklable."""
     from trapline.cli.reproduce.paper_results import put_out_paper
 
     check_outputs(folder, f"{name}.html", json_file)
-    put_out_paper(run_plan(plan(), folder), folder, json_file, options)
+    put_out_paper(run_plan(make, jobs, folder), folder, json_file, options)
 
 
-def run_plan(plan: "PaperPlan", folder: Path) -> "Paper":
+def run_plan(make: "Callable[[], PaperPlan]", jobs: int, folder: Path) -> "Paper":
     """Run what is not in the folder yet, with a progress line, and judge the claims."""
     from trapline import __version__
-    from trapline.lab.study import Study
+    from trapline.lab.study import Jobs, Study
 
+    plan = make()
     study = Study(folder, __version__)
     compile_kernels()
     with Progress(f"reproducing {plan.name}", unit="steps", plain_every_s=5.0) as progress:
-        results = study.results(plan.runs(), progress.update)
+        processes = Jobs(jobs, partial(_runs_of, make)) if jobs > 1 else None
+        results = study.results(plan.runs(), progress.update, processes)
     if study.repeated:
         say(f"{study.repeated} runs were done before and not repeated; delete {folder} to repeat them", err=True)
     return plan.paper(results)
+
+
+def _runs_of(make: "Callable[[], PaperPlan]") -> "list[StudyRun]":
+    return make().runs()
 
 
 # ---- `trapline reproduce`: one module per paper, such as `xu.py`. A new paper is a new line in this table, and one in `all_papers.py`.

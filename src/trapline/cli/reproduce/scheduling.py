@@ -1,6 +1,7 @@
 """`trapline reproduce cao`, `castillo` and `thesis`: the papers on scheduling, on generated webs or on the user's graphs."""
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ import click
 
 from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled
 from trapline.cli.options.values import count
-from trapline.cli.reproduce.command import output_section, refuse_same_names, reproduce_plan
+from trapline.cli.reproduce.command import JOBS, output_section, refuse_same_names, reproduce_plan
 from trapline.cli.terminal.progress import Progress
 from trapline.errors import ConfigError
 
@@ -68,26 +69,28 @@ _CASTILLO = _what(_CASTILLO_PAGES, _CASTILLO_QUICK)
 
 @click.command(cls=SectionedCommand)
 @bundled("options", PaperOptions, _CASTILLO)
+@JOBS
 @output_section("castillo")
-def castillo(options: PaperOptions, folder: Path, json_file: Path | None) -> None:
+def castillo(options: PaperOptions, jobs: int, folder: Path, json_file: Path | None) -> None:
     """Reproduce Castillo et al.: crawl orders, connections, speed-up and batches.
 
     Simulates the crawls on generated webs, and judges every claim over all webs. With --graph, compares the crawl orders on your graphs
     instead. If you interrupt the command, repeat it: it continues where it stopped. See docs/reproduce-castillo.md.
     """
-    reproduce_plan(lambda: castillo_plan(options), "castillo", asdict(options), folder, json_file)
+    reproduce_plan(partial(castillo_plan, options), "castillo", asdict(options), jobs, folder, json_file)
 
 
 @click.command(cls=SectionedCommand)
 @bundled("options", PaperOptions, _CASTILLO)
+@JOBS
 @output_section("thesis")
-def thesis(options: PaperOptions, folder: Path, json_file: Path | None) -> None:
+def thesis(options: PaperOptions, jobs: int, folder: Path, json_file: Path | None) -> None:
     """Reproduce chapter 4 of Castillo's thesis: crawl orders, historical PageRank, connections, speed-up and batches.
 
     Simulates the crawls on generated webs, and judges every claim over all webs. With --graph, compares the crawl orders on your graphs
     instead. If you interrupt the command, repeat it: it continues where it stopped. See docs/reproduce-thesis.md.
     """
-    reproduce_plan(lambda: thesis_plan(options), "thesis", asdict(options), folder, json_file)
+    reproduce_plan(partial(thesis_plan, options), "thesis", asdict(options), jobs, folder, json_file)
 
 
 def castillo_plan(options: PaperOptions) -> "PaperPlan":
@@ -134,14 +137,15 @@ _FAST_PAGES = (200, 4_000)
 
 @click.command(cls=SectionedCommand)
 @bundled("options", PaperOptions, _what(_CAO_PAGES, _CAO_PAGES))
+@JOBS
 @output_section("cao")
-def cao(options: PaperOptions, folder: Path, json_file: Path | None) -> None:
+def cao(options: PaperOptions, jobs: int, folder: Path, json_file: Path | None) -> None:
     """Reproduce Cao, Jiang and Singh: crawl scheduling by performance, quality and both.
 
     Simulates the crawls on generated webs, or on yours with --graph, and judges every claim over all webs. If you interrupt the command,
     repeat it: it continues where it stopped. See docs/reproduce-cao.md.
     """
-    reproduce_plan(lambda: cao_plan(options), "cao", asdict(options), folder, json_file)
+    reproduce_plan(partial(cao_plan, options), "cao", asdict(options), jobs, folder, json_file)
 
 
 def cao_plan(options: PaperOptions) -> "PaperPlan":

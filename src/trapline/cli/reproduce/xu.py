@@ -1,6 +1,7 @@
 """`trapline reproduce xu`: the five figures of the paper, on update traces, compared with the paper's claims."""
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import click
 from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled, refuse
 from trapline.cli.options.values import count, seconds
 from trapline.cli.refresh.replay_options import read_trace
-from trapline.cli.reproduce.command import output_section, refuse_same_names, reproduce_plan
+from trapline.cli.reproduce.command import JOBS, output_section, refuse_same_names, reproduce_plan
 from trapline.cli.terminal.progress import Progress, compile_kernels, compile_policies
 from trapline.errors import ConfigError, nearest
 
@@ -129,15 +130,16 @@ class XuOptions:
 
 @click.command(cls=SectionedCommand)
 @bundled("options", XuOptions, _WHAT, _HOW)
+@JOBS
 @output_section("xu")
-def xu(options: XuOptions, folder: Path, json_file: Path | None) -> None:
+def xu(options: XuOptions, jobs: int, folder: Path, json_file: Path | None) -> None:
     """Reproduce Xu, Li, Qu and Labrinidis: freshness by the collaboration level of providers.
 
     Runs three interpretations of the paper's policy, with cycles of several lengths, and judges every claim in all of these settings.
     Capacity is set so that freshness with smart providers is .86, as in the paper. If you interrupt the command, repeat it: it continues
     where it stopped. See docs/reproduce-xu.md.
     """
-    reproduce_plan(lambda: xu_plan(options), "xu", asdict(options), folder, json_file)
+    reproduce_plan(partial(xu_plan, options), "xu", asdict(options), jobs, folder, json_file)
 
 
 def xu_plan(options: XuOptions) -> "PaperPlan":

@@ -114,7 +114,7 @@ def _live_run(cache: WebCache, source: WebSource, seed: int) -> StudyRun:
         batches = protocol_batches(given, [LIVE_CONNECTIONS], [LIVE_CONNECTIONS])
         return {one.protocol: {"simulated": one.simulated, "live": one.live} for one in batches}
 
-    return StudyRun(_live_key(source), _LIVE_COST, compute, source.name)
+    return StudyRun(_live_key(source), _LIVE_COST, compute, source.name, is_timed=True)
 
 
 def live_protocols(name: str, cache: WebCache, webs: Sequence[WebSource]) -> PaperPart:

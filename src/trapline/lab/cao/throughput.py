@@ -40,7 +40,7 @@ def _probe_run(cache: WebCache, source: WebSource, seed: int) -> StudyRun:
         log = crawl_live(build_web(graph, mix, seed=seed), LiveConditions("breadth-first", 64, per_connection=0))
         return {"requests": log.per_connection.tolist()}
 
-    return StudyRun(_probe_key(source, seed), _LIVE_STEPS, compute, source.name)
+    return StudyRun(_probe_key(source, seed), _LIVE_STEPS, compute, source.name, is_timed=True)
 
 
 def requests_per_connection(name: str, cache: WebCache, web: WebSource, seeds: Sequence[int]) -> PaperPart:
@@ -87,7 +87,7 @@ def _fast_run(cache: WebCache, source: WebSource, connections: int, pages: int, 
             **dict(zip(_TIMES, log.used.shares, strict=True)),
         }
 
-    return StudyRun(_fast_key(source, connections, pages, seed), _LIVE_STEPS, compute, source.name)
+    return StudyRun(_fast_key(source, connections, pages, seed), _LIVE_STEPS, compute, source.name, is_timed=True)
 
 
 def fast_servers(name: str, cache: WebCache, web: WebSource, pages: int, seeds: Sequence[int]) -> PaperPart:

@@ -88,7 +88,7 @@ def _time_run(cache: WebCache, source: WebSource, seed: int) -> StudyRun:
             "largest_with_own_time": both.with_own_time.largest_error,
         }  # fmt: skip
 
-    return StudyRun(_time_key(source), _STEPS, compute, source.name)
+    return StudyRun(_time_key(source), _STEPS, compute, source.name, is_timed=True)
 
 
 def over_time(name: str, cache: WebCache, webs: Sequence[WebSource]) -> PaperPart:

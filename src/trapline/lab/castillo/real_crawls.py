@@ -75,7 +75,7 @@ def live_run(cache: WebCache, source: WebSource, strategy: str, seed: int) -> St
             "bytes": int(log.size.sum()),
         }
 
-    return StudyRun(live_key(source, strategy), _STEPS, compute, source.name)
+    return StudyRun(live_key(source, strategy), _STEPS, compute, source.name, is_timed=True)
 
 
 def _by_day(log: LiveLog, pagerank: Floats) -> Result:
