@@ -13,7 +13,7 @@ from trapline.lab.cho.coverage import ALL, HALF, _of_seeds, _of_sizes
 from trapline.lab.cho.coverage import _notes as coverage_notes
 from trapline.lab.cho.crawled_web import CrawledWeb, Setting
 from trapline.lab.cho.measures import ChoNumbers, ChoStudy, Scale, numbers_of, part
-from trapline.lab.cho.modes import _judged
+from trapline.lab.cho.modes import JUDGED, MEASURES, MODES, _judged, _values
 from trapline.lab.cho.overlap import _notes as overlap_notes
 from trapline.lab.cho.overlap import _of_what_follows
 from trapline.lab.cho.plan import cho
@@ -102,17 +102,26 @@ def test_verdicts_of_coverage_follow_the_numbers() -> None:
     assert good[3] == "holds" and bad[3] == "does not hold"
 
 
-def test_good_means_near_the_best_and_bad_means_worse() -> None:
+def test_good_means_near_one_process_and_bad_means_worse() -> None:
     found = {
-        "firewall": {"coverage": [0.5, 0.5], "overlap": [0.0, 0.0]},
+        "one process": {"coverage": [1.0, 1.0], "overlap": [0.0, 0.0]},
+        "firewall": {"coverage": [0.5, 0.5]},
         "cross-over": {"coverage": [1.0, 1.0], "overlap": [2.0, 2.0]},
-        "exchange": {"coverage": [1.0, 1.0], "overlap": [0.0, 0.0]},
     }
-    assert _judged(found, "firewall", "coverage").verdict == "holds"  # the paper calls it bad, and it is
-    assert _judged(found, "exchange", "coverage").verdict == "holds"  # the paper calls it good, and it is
-    assert _judged(found, "cross-over", "overlap").verdict == "holds"
-    found["firewall"]["coverage"] = [1.0, 1.0]
-    assert _judged(found, "firewall", "coverage").verdict == "does not hold"
+    cells = [("firewall", "coverage"), ("cross-over", "coverage"), ("cross-over", "overlap")]
+    assert [_judged(found, *cell).verdict for cell in cells] == ["holds"] * 3  # bad, good, bad
+    found["firewall"]["coverage"] = found["one process"]["coverage"]
+    found["cross-over"] = {"coverage": [0.9, 0.9], "overlap": [0.005, 0.005]}
+    assert [_judged(found, *cell).verdict for cell in cells] == ["does not hold"] * 3
+
+
+def test_cells_that_follow_from_the_definition_of_a_mode_are_equal_by_it_and_not_judged() -> None:
+    values = {mode: {name: _values(study(), mode, name) for name in MEASURES} for mode in (*MODES, "one process")}
+    assert values["exchange"]["coverage"] == values["one process"]["coverage"]
+    assert not any(values[mode][name] != [0.0, 0.0] for mode in ("firewall", "exchange") for name in ("overlap",))
+    assert values["firewall"]["communication"] == values["cross-over"]["communication"] == [0.0, 0.0]
+    judged = {(mode, name) for mode, name in JUDGED}
+    assert len(judged) == 6 and not judged & {(mode, "communication") for mode in MODES}
 
 
 def test_every_site_has_a_region_and_both_have_half_of_the_pages() -> None:
@@ -124,7 +133,8 @@ def test_every_site_has_a_region_and_both_have_half_of_the_pages() -> None:
 
 
 def test_page_bodies_shrink_by_compression_and_by_differences() -> None:
-    share = ratios()
+    share, other = ratios(0), ratios(1)
+    assert share != other
     assert list(share) == list(WAYS) and share["as they are"] == 1.0
     assert share["difference"] < share["compressed"] < 1.0
     assert difference(b"the same words again", b"the same words again") < len(b"the same words again")

@@ -19,7 +19,9 @@ from trapline.refresh import estimate
 
 PUBLISHED = "to the best of our knowledge"  # our copy of the paper has lost its digits
 _STEPS = 1000  # of coverage, at which overlap is kept
-_MOST_COPIES = 4_000_000  # limit of pages times partitions where each partition may fetch all pages: 100 bytes each
+_MOST_COPIES = (
+    40_000_000  # limit of pages times partitions where each partition may fetch all pages: up to 75 bytes each
+)
 
 
 # ---- numbers of a crawl

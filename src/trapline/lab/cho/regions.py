@@ -89,8 +89,9 @@ def _of_shipping(shipped: Mapping[str, Values]) -> list[PaperClaim]:
 def _shipped(study: ChoStudy, setting: Setting) -> dict[str, Values]:
     """Return the bytes over the link per page of the whole crawl. Half of the pages are on the far side."""
     urls = times(study.values(setting, sent_at_once), url_bytes(study))
-    far = [page_bytes(study) / REGIONS] * study.draws
-    return {"URLs alone": urls, **{f"pages {way}": times(far, share) for way, share in ratios().items()}}
+    far = page_bytes(study) / REGIONS
+    shares = [ratios(draw) for draw in range(study.draws)]
+    return {"URLs alone": urls, **{f"pages {way}": [far * share[way] for share in shares] for way in WAYS}}
 
 
 # ---- sites by the suffixes of their names
@@ -129,9 +130,9 @@ def _assigned(sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 @cache
-def ratios() -> dict[str, float]:
-    """Return the bytes sent for all pages in each way, as a share of their size; by zlib, level 6."""
-    web = _changed_once()
+def ratios(draw: int) -> dict[str, float]:
+    """Return the bytes sent for all pages of another web in each draw, as a share of their size; by zlib, level 6."""
+    web = _changed_once(draw + 1)
     pairs = [(render(web, page, 0.5), render(web, page, 1.5)) for page in range(web.pages)]
     whole = sum(len(after) for _, after in pairs)
     sizes = (whole, sum(len(zlib.compress(after)) for _, after in pairs),
@@ -139,13 +140,15 @@ def ratios() -> dict[str, float]:
     return {way: size / whole for way, size in zip(WAYS, sizes, strict=True)}
 
 
-def _changed_once() -> ServedWeb:
+def _changed_once(seed: int) -> ServedWeb:
     """Return a web in which every page changes once, after 1 second."""
-    graph = build(WebModel(_PAGES, _SITES))
+    graph = build(WebModel(_PAGES, _SITES, seed))
     at_s = np.ones(graph.pages)
     offsets = array("q", np.arange(graph.pages + 1, dtype=np.int64).tobytes())
     born_s = array("d", bytes(8 * graph.pages))
-    return build_web(graph, changes=PageChanges(offsets, array("d", at_s.tobytes()), 10.0, born_s, noise=True))
+    return build_web(
+        graph, seed=seed, changes=PageChanges(offsets, array("d", at_s.tobytes()), 10.0, born_s, noise=True)
+    )
 
 
 def difference(before: bytes, after: bytes) -> int:
@@ -166,8 +169,9 @@ def summary(page: bytes) -> int:
 
 def _notes(study: ChoStudy, by_name: tuple[tuple[str, int], ...]) -> list[str]:
     graph = study.web.graph
-    said = ", ".join(f"{way} {share:.1%}" for way, share in ratios().items())
-    notes = [f"Bytes sent for {_PAGES} pages of testweb, as a share of their size: {said}."]
+    shares = [ratios(draw) for draw in range(study.draws)]
+    said = ", ".join(f"{way} {np.mean([share[way] for share in shares]):.1%}" for way in WAYS)
+    notes = [f"Bytes sent for {_PAGES} pages of testweb in each draw, as a share of their size: {said}."]
     if not by_name:
         return [*notes, "Hierarchical assignment was not run: the sites of this graph have no names, or all the same."]
     region = dict(by_name)
