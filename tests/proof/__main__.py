@@ -1,6 +1,6 @@
 """Run the proofs and write docs/proof.md: `python -m tests.proof [SECTION ...]`.
 
-The result of each section is stored in .proof/ as JSON. The page is written from all stored results, each with its own date and commit,
+The result of each section is stored in docs/results/proof/ as JSON. The page is written from all stored results, each with its own date and commit,
 so that one section can be repeated alone. The exit code is 1 if a claim does not hold.
 """
 
@@ -32,7 +32,7 @@ NAMES = (
     "scale",
     "soak",
 )
-RESULTS = ROOT / ".proof"
+RESULTS = ROOT / "docs" / "results" / "proof"
 PAGE = ROOT / "docs" / "proof.md"
 INTRODUCTION = """# How Trapline is tested
 
@@ -85,9 +85,10 @@ def result_of(name: str, section: Section) -> dict[str, Any]:
 
 
 def commit() -> str:
-    """Return the commit that was run, and whether files other than the page itself differed from it."""
+    """Return the commit that was run, and whether files other than the page and the results differed from it."""
     head = _git("rev-parse", "--short", "HEAD")
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", f":!{PAGE.relative_to(ROOT)}")
+    written = [f":!{path.relative_to(ROOT)}" for path in (PAGE, RESULTS)]
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *written)
     return (head + ("-dirty" if changed else "")) or "unknown"
 
 
