@@ -1,5 +1,6 @@
 """Each option of `trapline crawl` has its documented effect, as seen in the fetched pages, the crawl folder or the server's log."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -242,7 +243,7 @@ def test_quality_from_a_function_also_after_a_resume_in_another_folder(
 ) -> None:
     here, folder = tmp_path / "here", tmp_path / "out"
     here.mkdir()
-    (here / "my_quality.py").write_text("def last(urls):\n    return [ord(url[-1]) for url in urls]\n")
+    (here / "last_letter.py").write_text("def last(urls):\n    return [ord(url[-1]) for url in urls]\n")
     (here / "mine.py").write_text(OWN)
     monkeypatch.chdir(here)
     crawl(
@@ -250,7 +251,7 @@ def test_quality_from_a_function_also_after_a_resume_in_another_folder(
         *star.seed_urls,
         *ONE_BY_ONE,
         "--quality",
-        "my_quality:last",
+        "last_letter:last",
         "--strategy",
         "quality",
         "--max-pages",
@@ -258,7 +259,7 @@ def test_quality_from_a_function_also_after_a_resume_in_another_folder(
     )
     crawl(tmp_path / "mine", *star.seed_urls, *ONE_BY_ONE, "--strategy", "mine.py+fifo", "--max-pages", "2")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(__import__("sys").modules, "my_quality")
+    del sys.modules["last_letter"]  # as in a new process
     for name in ("out", "mine"):
         assert run(["crawl", "--resume", name, "--max-pages", "9", "--quiet"]) == 0
     assert CrawlResult(folder).targets() == ["/", "/e", "/d", "/c", "/b", "/a"]

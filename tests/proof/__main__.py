@@ -1,7 +1,7 @@
 """Run the proofs and write docs/proof.md: `python -m tests.proof [SECTION ...]`.
 
-The result of each section is stored in docs/results/proof/ as JSON. The page is written from all stored results, each with its own date and commit,
-so that one section can be repeated alone. The exit code is 1 if a claim does not hold.
+The result of each section is stored in docs/results/proof/ as JSON. The page is written from all stored results, each with its own
+date and commit, so that one section can be repeated alone. The exit code is 1 if a claim does not hold.
 """
 
 import datetime

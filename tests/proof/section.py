@@ -41,6 +41,6 @@ def by_pytest(claim: str, *arguments: str, env: Mapping[str, str] | None = None)
     )
     lines = [line for line in done.stdout.splitlines() if re.search(r"\d+ (passed|failed|error)", line)]
     if done.returncode != 0:
-        say(done.stdout[-4000:] + done.stderr[-2000:])
+        say(done.stdout[-40_000:] + done.stderr[-2_000:])
     measured = lines[-1].strip("= ") if lines else f"pytest exited with {done.returncode}"
     return Finding(claim, re.sub(r" in [\d.]+s.*$", "", measured), done.returncode == 0 and " passed" in measured)

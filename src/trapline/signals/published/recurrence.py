@@ -66,6 +66,8 @@ def rule_of(text: str, zone: tzinfo, anchor: date) -> Rule | None:
 def _rule(named: Mapping[str, str], zone: tzinfo, anchor: date) -> Rule:
     freq = named["FREQ"]
     is_within_day = freq in ("HOURLY", "MINUTELY")
+    if freq == "WEEKLY" and "BYMONTHDAY" in named:  # forbidden by RFC 5545
+        raise ValueError(named["BYMONTHDAY"])
     (interval,) = _numbers(named.get("INTERVAL", "1"), 1, _MOST_INTERVAL)
     (second,) = _numbers(named.get("BYSECOND", "0"), 0, 59)
     rule = Rule(
