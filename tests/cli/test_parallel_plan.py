@@ -44,14 +44,19 @@ def shown(*options: str) -> dict[str, str]:
     return {line[:16].strip(): line[16:] for line in answer.output.splitlines()}
 
 
-def test_differences_from_the_live_crawl_are_printed() -> None:
-    assert "no mode firewall" in shown()["trapline crawl"]
-    assert "exchanges URLs continuously" in shown("--every", "7d")["trapline crawl"]
-    assert "at most 64 processes" in shown("--every", "2h")["trapline crawl"]
-    assert "at most" not in shown("--every", "2h", "--processes-most", "64")["trapline crawl"]
-    assert "trapline crawl" not in shown("--link", "10Gbit")
+def test_the_last_row_is_a_command_that_crawl_accepts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "notes").write_text("mine")
+    for options in ((), ("--every", "7d"), ("--link", "10Gbit"), ("--every", "2h", "--processes-most", "64")):
+        command = shlex.split(shown(*options)["command"])
+        assert command[:2] == ["trapline", "crawl"]
+        assert run([*command[1:], "http://a.test/", "-o", str(tmp_path)]) == 2
+        assert (
+            "holds other files" in capsys.readouterr().err
+        )  # so the options passed, which are checked before the folder
+    assert "--exchange-every 4464285" in shown("--every", "7d")["command"]  # 10^9 pages, 14 processes, 16 exchanges
+    assert "at most 64 processes" in shown("--every", "2h")["command"]
     found = json.loads(CliRunner().invoke(plan, [*GENERIC, "--every", "2h", "--json"]).output)
-    assert found["processes"] > 64 and len(found["trapline_crawl"]) == 2
+    assert found["processes"] > 64 and found["command"] is None
 
 
 def test_the_other_mode_is_not_the_chosen_one() -> None:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _SEEDS = 5  # random seed pages per process, as in the paper
 _PATH = click.Path(path_type=Path)
+_TOO_MANY = (
+    f"a crawl has at most {MOST_PROCESSES} processes; --processes-most {MOST_PROCESSES} shows how long these take"
+)
 _LEAST_SHOWN = 1e-4  # the smallest share that shows as more than 0 in percent with two decimals
 
 _CRAWL = Section(
@@ -152,7 +155,7 @@ def _shown(found: "CrawlPlan", path: Path | None) -> str:
                 f"{found.needed:,} processes are needed; with {found.processes:,} the crawl takes {duration(found.round_s)}",
             )
         )
-    rows += [("trapline crawl", note) for note in _notes(found)]
+    rows.append(("command", _command(found) or _TOO_MANY))
     return "\n".join(f"{name:16}{text}" for name, text in rows)
 
 
@@ -173,22 +176,17 @@ def _exchanges(found: "CrawlPlan") -> str:
     return f"{found.exchanges} per process are enough, one every {every}: {sent}"
 
 
-def _notes(found: "CrawlPlan") -> list[str]:
-    """Return where a live crawl differs from the plan: it has only one mode, and a maximum number of processes."""
+def _command(found: "CrawlPlan") -> str | None:
+    """Return the command that crawls by this plan, without its seeds; None if it needs more processes than one crawl can have."""
     from trapline.parallel.simulated.planning import PLANNED_FIREWALL
 
-    notes = []
-    if found.mode == PLANNED_FIREWALL:
-        notes.append(
-            f"has no mode firewall: it exchanges URLs continuously, and covers {found.expected.exchange_coverage:.1%}"
-        )
-    elif found.exchanges:
-        notes.append(f"exchanges URLs continuously instead of {found.exchanges} times, and so sends more")
     if found.processes > MOST_PROCESSES:
-        notes.append(
-            f"runs at most {MOST_PROCESSES} processes; --processes-most {MOST_PROCESSES} shows how long these take"
-        )
-    return notes
+        return None
+    command = f"trapline crawl --processes {found.processes}"
+    if found.mode == PLANNED_FIREWALL:
+        return f"{command} --mode firewall --ip-delay 0"
+    every = found.task.pages // (found.processes * found.exchanges) if found.exchanges else 0
+    return f"{command} --exchange-every {every}" if every else command
 
 
 def _for_machines(found: "CrawlPlan") -> dict[str, Any]:
@@ -207,5 +205,5 @@ def _for_machines(found: "CrawlPlan") -> dict[str, Any]:
         "urls_per_page": expected.urls_per_page,
         "exchange_share_of_bytes": found.exchange_share,
         "round_s": found.round_s,
-        "trapline_crawl": _notes(found),
+        "command": _command(found),
     }

@@ -103,9 +103,13 @@ def run_plan(make: "Callable[[], PaperPlan]", jobs: int, folder: Path) -> "Paper
     plan = make()
     study = Study(folder, __version__)
     compile_kernels()
-    with Progress(f"reproducing {plan.name}", unit="steps", plain_every_s=5.0) as progress:
-        processes = Jobs(jobs, partial(_runs_of, make)) if jobs > 1 else None
-        results = study.results(plan.runs(), progress.update, processes)
+    processes = Jobs(jobs, partial(_runs_of, make)) if jobs > 1 else None
+    try:
+        with Progress(f"reproducing {plan.name}", unit="steps", plain_every_s=5.0) as progress:
+            results = study.results(plan.runs(), progress.update, processes)
+    except KeyboardInterrupt:
+        say(f"interrupted; repeat the command to continue: finished runs are in {folder}", err=True)
+        raise
     if study.repeated:
         say(f"{study.repeated} runs were done before and not repeated; delete {folder} to repeat them", err=True)
     return plan.paper(results)

@@ -62,7 +62,7 @@ _COUNTED = {
     "holds": "hold",
     "holds in part": "hold in part",
     "does not hold": "do not hold",
-    "undecided": "are undecided",
+    "undecided": "undecided",
 }
 
 

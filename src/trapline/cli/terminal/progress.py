@@ -49,7 +49,8 @@ class Progress:
         plain_every_s = math.inf if quiet else plain_every_s
         self._every_s = _REDRAW_S if self._in_place else plain_every_s
         now = time.monotonic()
-        self._marks = ((now, 0), (now, 0))  # (time, amount done): an older mark, then a newer one
+        # (time, amount done): an older mark, then a newer one. What the first update says was done before.
+        self._marks: tuple[tuple[float, int], ...] = ()
         # A terminal shows the first update at once; a log shows only work that takes long.
         self._next_at = now + (0.0 if self._in_place else plain_every_s)
         self._note = ""
@@ -63,6 +64,7 @@ class Progress:
 
     def update(self, done: int, total: int, note: str = "") -> None:
         now = time.monotonic()
+        self._marks = self._marks or ((now, done), (now, done))
         # A new step is shown at once; otherwise the old one would seem to go on.
         new_step = self._in_place and note != self._note
         if now < self._next_at and not new_step:
