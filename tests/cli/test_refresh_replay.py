@@ -150,7 +150,10 @@ def test_an_estimator_is_chosen_by_its_name(capsys: pytest.CaptureFixture[str]) 
         ([TRACE, "--schedule-precision", ".5"], "--schedule-precision has no effect if no provider has a schedule"),
         ([TRACE, "--level", "super", "--calibrated"], "--calibrated has no effect on a schedule without errors"),
         ([TRACE, "--recall", "1.5"], "1.5 is not between 0 and 1"),
-        ([TRACE, "--option", "xu.past=1"], "policy xu is not replayed; replayed: residual-life"),
+        (
+            [TRACE, "--option", "xu.past=1"],
+            "--policy does not name xu; add it there, or give an option of: residual-life",
+        ),
         ([TRACE, "--option", "residual-life.kapa=1"], "did you mean 'kappa'"),
         ([TRACE, "--policy", "cgm", "--option", "cgm.estimator=mlee"], "did you mean 'mle'"),
         ([TRACE, "--policy", "cgm", "--option", "cgm.estimator=9"], "no estimator '9'"),

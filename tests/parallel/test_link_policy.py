@@ -28,10 +28,10 @@ OWN = CrawlOptions((SEED,), own_hosts=("test",))
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [
-        (["--mode", "cross-over"], "--delay cannot hold between them; name your hosts with --own-hosts"),
-        (["--partition", "url-hash"], "--delay cannot hold between them; name your hosts with --own-hosts"),
-        (["--mode", "firewall"], "--ip-delay cannot hold between them; give --ip-delay 0, or name your hosts"),
-        (["--partition", "site-hash"], "--ip-delay cannot hold between them; give --ip-delay 0"),
+        (["--mode", "cross-over"], "--delay only for its own visits; name your hosts with --own-hosts"),
+        (["--partition", "url-hash"], "--delay only for its own visits; name your hosts with --own-hosts"),
+        (["--mode", "firewall"], "--ip-delay only for its own visits; give --ip-delay 0, or name your hosts"),
+        (["--partition", "site-hash"], "--ip-delay only for its own visits; give --ip-delay 0"),
         (["--mode", "firewall", "--partition", "address"], "--partition address needs --mode exchange"),
         (["--mode", "fire-wall"], "not a mode of a live crawl; "),
         (["--mode", "dynamic"], "not a mode of a live crawl; "),
@@ -99,7 +99,7 @@ def test_a_manifest_keeps_the_policy_and_grows_only_if_sites_move_to_new_partiti
 
 def test_a_single_partition_does_not_grow_into_an_impolite_crawl(tmp_path: Path) -> None:
     made = create(tmp_path / "c", CrawlOptions((SEED,)), Partitioning("rendezvous", 1), LinkPolicy(FIREWALL))
-    with pytest.raises(ConfigError, match="delays cannot hold between them; continue with 1 process"):
+    with pytest.raises(ConfigError, match="delays only for its own visits; continue with 1 process"):
         made.grown(2)
 
 

@@ -29,9 +29,9 @@ SHAPE = {
     "inside": (0.9, "Share of links that lead to a page of the same site."),
     "home_links": (
         0.1,
-        "Share of pages with a link to their home page, not counting links of menus and links to popular pages.",
+        "Share of pages with a link to their home page, in addition to links in the site's menu and links to popular pages.",
     ),
-    "dangling": (0.3, "Share of pages without links."),
+    "dangling": (0.3, "Share of pages that link to no page."),
     "dynamic": (0.1, "Share of pages with a query string."),
     "deep": (0.02, "Share of pages in deep chains of static pages."),
     "size_exponent": (1.8, "Power-law exponent of pages per site."),

@@ -61,8 +61,8 @@ BY_CONTENT: tuple[Format, ...] = (url_pairs, snap, node_rows)
 """Tried only if BY_NAME recognises no file by its name."""
 
 _REFUSALS = {
-    "dangling": "--dangling: {} does not list pages that were linked and not fetched",
-    "ids_per_site": "--ids-per-site: {} already says which site a page is on",
+    "dangling": "--dangling: {} does not list pages that were not fetched; omit the option",
+    "ids_per_site": "--ids-per-site: {} already says which site a page is on; omit the option",
 }
 
 
@@ -102,7 +102,8 @@ def _files(source: Path) -> list[Path]:
         raise ConfigError(f"{source}: cannot be read: {error.strerror or error}") from None
     reason = "is not a folder or file" if source.exists() else "does not exist"
     raise ConfigError(
-        f"{source}: {reason}; give a folder or file with a graph or the sample {GRAPHS[0]}, or make one: trapline graph generate"
+        f"{source}: {reason}; give a folder or file with a graph, give the name of a sample ({GRAPHS[0]}),"
+        " or make a graph: trapline graph generate"
     )
 
 

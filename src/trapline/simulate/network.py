@@ -33,5 +33,5 @@ class Network:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be a finite number of seconds, 0 or more")
         if not (self.failed >= 0 and self.refused >= 0 and self.failed + self.refused <= 1):
             raise ConfigError(
-                f"failed is {self.failed} and refused is {self.refused}; they must be shares of fetches that add up to 1 at most"
+                f"failed is {self.failed} and refused is {self.refused}; give shares of fetches from 0 to 1, with a sum of at most 1"
             )

@@ -154,7 +154,7 @@ def refuse_others(urls: tuple[str, ...]) -> None:
         name = param.name or ""
         if name not in _MAY_CHANGE and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise ConfigError(
-                f"{param.opts[-1]} cannot be given with --resume, which keeps the folder and the options of the crawl; omit it"
+                f"{param.opts[-1]} cannot change with --resume, which keeps the crawl's folder and options; omit {param.opts[-1]}"
             )
 
 

@@ -93,7 +93,13 @@ EXCHANGE = Section(
             "Number of sent URLs that a partition remembers, so as not to send them again.",
         ),
         ("--filter-policy", "filter_policy", (str, "lru|popular"), "lru", "Which remembered URLs to drop first."),
-        ("--replicate", "replicate", count(0), 0, "Number of most-linked URLs that every partition knows (m)."),
+        (
+            "--replicate",
+            "replicate",
+            count(0),
+            0,
+            "Number of most-linked URLs that every partition knows (m in the papers).",
+        ),
     ),
 )
 MEASURE = Section(
@@ -114,21 +120,21 @@ LIVE = Section(
     (
         (
             "--mode", "mode", (str, "NAME"), EXCHANGE_MODE,
-            "What a process does with links to pages of others: exchange, firewall or cross-over. [exchange]",
+            "What a process does with links to pages of other processes: exchange, firewall or cross-over. [exchange]",
         ),
         (
             "--partition", "partition", (str, "NAME"), None,
             "How to choose the owner of a page: address, rendezvous, site-hash, url-hash or suffix. "
-            " [address; rendezvous with --ip-delay 0 and in other modes than exchange]",
+            " [address; with --ip-delay 0 or a mode other than exchange: rendezvous]",
         ),
         *(row for row in PARTITIONS.rows if row[1] == "suffixes"),
         (
             "--exchange-every", "exchange_every", count(1), None,
-            "Pages that a process fetches between two exchanges. [with every commit]",
+            "Pages that a process fetches between two exchanges. [at most 48]",
         ),
         (
             "--replicate", "replicate", count(1, MOST_REPLICATED), None,
-            "Start with the N most linked URLs of --in-links, and never send them to other processes.",
+            "Add the N most linked URLs in --in-links to the seeds, and do not send them between processes.",
         ),
         (
             "--in-links", "in_links", (click.Path(path_type=Path, exists=True), "DIR"), None,
@@ -136,7 +142,7 @@ LIVE = Section(
         ),
         (
             "--own-hosts", "own_hosts", Many("HOST"), (),
-            "Crawl only your HOST and its subdomains, with no delay between processes. Repeatable.",
+            "Crawl only your HOST and its subdomains. Each process keeps delays for its own visits only. Repeatable.",
         ),
     ),
 )  # fmt: skip

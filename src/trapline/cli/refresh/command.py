@@ -85,9 +85,15 @@ _WORLD = Section(
             False,
             "Publish --schedule-precision as the probability of each update time, instead of 1.",
         ),
-        ("--cycle", "cycle_s", seconds(1.0), 1800.0, "Length of a cycle."),
-        ("--warm-up", "warm_up", share(), 0.2, "Share of the time at the start that is not measured."),
-        ("--step", "step_s", seconds(), 0.0, "Round update times up to this step; 0: no rounding."),
+        (
+            "--cycle",
+            "cycle_s",
+            seconds(1.0),
+            1800.0,
+            "Length of the cycles into which --zipf-time and the policy xu divide time.",
+        ),
+        ("--warm-up", "warm_up", share(), 0.2, "Share of the trace, at its start, that is not measured."),
+        ("--step", "step_s", seconds(), 0.0, "Round update times up to a multiple of this time; 0: no rounding."),
         ("--whole", "whole", None, False, "Do not skip the early part of a history, in which few pages existed."),
     ),
 )
@@ -150,9 +156,9 @@ def replay(trace: str, options: ReplayOptions, json_file: Path | None, plot_file
 
     TRACE is a file or folder (see docs/refresh.md), the sample peps, or a random trace: poisson:PAGES:UPDATES[:DAYS] or
     bursty:PAGES:UPDATES[:DAYS]. Freshness is measured at each access, in two ways. Binary freshness is the
-    share of accesses that find an up-to-date copy. Eq. 3 of Xu et al., in a corrected form, gives each access a value from 0 to 1, less
-    the more updates the copy has missed and the longer ago; the result is the mean. A TIME is in seconds or has a unit: 2min, 1h. A
-    SHARE is 0.05 or 5%. Defaults are in brackets.
+    share of accesses that find an up-to-date copy. Eq. 3 of Xu et al., in a corrected form, gives each access a value
+    from 0 to 1. The value is lower if the copy has missed more updates, or missed them longer ago. The result is the mean.
+    A TIME is in seconds or has a unit: 2min, 1h. A SHARE is 0.05 or 5%. Defaults are in brackets.
     """
     check_outputs(json_file, plot_file)
     found = run_all(trace, options)

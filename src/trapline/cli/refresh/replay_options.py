@@ -74,7 +74,7 @@ def policies(options: ReplayOptions) -> list["Policy"]:
             raise ConfigError(f"--option {text}: not of the form POLICY.NAME=X; give for example cgm.estimator=mle")
         if owner not in chosen:
             raise ConfigError(
-                f"--option {text}: policy {owner} is not replayed; replayed: {', '.join(chosen)} (--policy)"
+                f"--option {text}: --policy does not name {owner}; add it there, or give an option of: {', '.join(chosen)}"
             )
         chosen[owner] = chosen[owner].with_options(**{name: value})
     return list(chosen.values())

@@ -331,7 +331,7 @@ def _public(url: str, allow_private: bool) -> str:
         is_url = False
     if not is_url:
         raise ConfigError(
-            f"--public-url {url}: not an http or https URL without a query; give one such as https://pings.example.org"
+            f"--public-url {url}: not an http or https URL, or has a query or fragment; give a URL such as https://pings.example.org"
         )
     if parts.scheme != "https" and not allow_private:
         raise ConfigError(f"--public-url {url}: not https, so others could read what hubs deliver; give an https URL")

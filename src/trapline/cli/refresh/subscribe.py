@@ -165,7 +165,7 @@ def _report(subscription: "Subscription", folder: Path) -> None:
 
 def _leave(subscriptions: "Subscriptions", topic: str) -> None:
     if not subscriptions.leave(topic, time.time()):
-        raise ConfigError(f"{topic}: no such subscription; without URL, this command lists all")
+        raise ConfigError(f"{topic}: no such subscription; omit the URL and --leave to list all subscriptions")
     say(f"{topic}: the subscription will be ended")
 
 

@@ -74,7 +74,8 @@ def cho(options: ChoOptions, jobs: int, folder: Path, json_file: Path | None) ->
     """Reproduce Cho and Garcia-Molina: coverage, overlap, quality and communication of parallel crawls.
 
     Simulates up to 64 partitions of a graph. Each starts from five random pages, and everything is repeated --draws times. Judges every
-    claim of the paper by the 95 % interval over these repetitions. If you interrupt the command, repeat it: it continues where it stopped.
+    claim of the paper by the 95 % confidence interval over these repetitions. If you interrupt the command,
+    repeat it: it continues where it stopped.
     See docs/reproduce-cho.md.
     """
     reproduce_plan(partial(cho_plan, options), "cho", asdict(options), jobs, folder, json_file)

@@ -62,7 +62,7 @@ def refuse_same_names(option: str, what: str, names: Iterable[str]) -> None:
 
 def output_section(paper: str) -> Section:
     """Return the options of the output, the same for every paper."""
-    folder = "Folder for the page, plots and JSON, and for the runs that are done."
+    folder = "Folder for the page, plots and JSON, and for finished runs, which are not repeated."
     numbers = "Write numbers and verdicts as JSON to this file too; -: to stdout, instead of tables."
     return Section(
         "Output",

@@ -60,7 +60,7 @@ CHANGES = Section(
     ),
 )
 REFRESH = Section(
-    "Refresh of a changing web (with a list, one crawl runs for each item)",
+    "Refresh of a changing web (with lists, one crawl runs for each combination)",
     (
         (
             "--refresh-policy",
@@ -88,7 +88,7 @@ REFRESH = Section(
             "prices",
             (str, "X,..."),
             None,
-            "Refetch pages of this policy value or more before new pages. [use --refresh-share]",
+            "Refetch only pages that the policy values at this or more, and those before new pages. [use --refresh-share]",
         ),
         ("--refresh-rate", "rate", real(1e6), None, "Maximum number of refetches per second, on average. [unlimited]"),
     ),
@@ -220,7 +220,7 @@ def check_fits(options: ChangeOptions, conditions: CrawlConditions, log_file: Pa
     """Refuse options that a crawl of a changing web does not have, before anything that takes long."""
     for flag, given in (("--max-pages", conditions.max_pages), ("--speed-up", conditions.speed_up)):
         if given:
-            raise ConfigError(f"{flag} has no effect with --changes, where --time ends the crawl; omit it")
+            raise ConfigError(f"{flag} has no effect with --changes, where --time ends the crawl; omit {flag}")
     if conditions.world.robots:
         raise ConfigError("--robots is not supported with --changes; omit it")
     if log_file is not None and len(options.refreshes()) > 1:

@@ -22,13 +22,13 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _MEASURE = Section(
     "Measurement",
     (
-        ("--from", "begin_s", seconds(), 0.0, "Start of the window, in seconds since the web began."),
+        ("--from", "begin_s", seconds(), 0.0, "Start of the window, in seconds since testweb started."),
         (
             "--until",
             "end_s",
             seconds(),
             None,
-            "End of the window, in seconds since the web began. [the last answer in LOG]",
+            "End of the window, in seconds since testweb started. [the last answer in LOG]",
         ),
         ("--zipf", "zipf", real(10.0), 0.85, "Skew of accesses over pages; 0: uniform."),
         ("--seed", "seed", count(0), 0, "Random seed that decides how popular each page is."),

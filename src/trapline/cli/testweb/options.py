@@ -62,7 +62,7 @@ SITES = Section(
             "names",
             (click.Choice(("host", "address")), "host|address"),
             "host",
-            "Names of sites: host (of their URLs, or site-N.test) or address. [host]",
+            "Names of sites: host (as in the graph's URLs; without URLs, site-N.test) or address. [host]",
         ),
         (
             "--sites-per-address",
@@ -173,7 +173,8 @@ class SiteOptions:
         if self.servers is not None:
             model_named(self.servers)
             refuse(
-                _SET_BY_MODEL, "has no effect with --servers, which sets it; omit it, or change the file of the model"
+                _SET_BY_MODEL,
+                "has no effect with --servers: the server model sets this value; omit one of the two options",
             )
         elif self.faults == FAULTS_OF_MODEL:
             raise ConfigError("--faults model: there is no server model; also give --servers, such as measured")

@@ -121,11 +121,11 @@ def _inflated(descriptor: int, at: int, limit: int) -> tuple[bytes, int]:
         try:
             pieces.append(inflater.decompress(data))
         except IsalError:  # type: ignore[misc]  # the stub declares it as an instance
-            raise _Unreadable("its bytes do not match their checksum") from None
+            raise _Unreadable("the record does not match its checksum") from None
         place += len(data)
         size += len(pieces[-1])
         if size > _MOST_BYTES:
-            raise _Unreadable("it expands to more than any record may have")
+            raise _Unreadable("the record expands to more bytes than a record may have")
     return b"".join(pieces), place - len(inflater.unused_data)
 
 
@@ -135,7 +135,7 @@ def _read(descriptor: int, at: int, count: int) -> bytes:
     except OSError as error:
         raise _Unreadable(f"cannot be read: {error.strerror}") from None
     if not data:
-        raise _Unreadable("it is cut off")
+        raise _Unreadable("the record is cut off")
     return data
 
 

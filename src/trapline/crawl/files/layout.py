@@ -134,7 +134,9 @@ def connect(path: Path) -> sqlite3.Connection:
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_READ:
             raise ConfigError(f"{path / DATABASE}: cannot be read: {error}; fix that and try again") from None
-        raise ConfigError(f"{path / DATABASE}: not the database of a crawl: {error}") from None
+        raise ConfigError(
+            f"{path / DATABASE}: not the database of a crawl: {error}; restore it from a copy, or name another folder"
+        ) from None
     if found is None or found[0] != str(FORMAT):
         connection.close()
         problem = f"the crawl has format {found and found[0]}; this version reads {FORMAT}"

@@ -57,7 +57,7 @@ def check(policy: LinkPolicy, partitioning: Partitioning, options: CrawlOptions)
         raise ConfigError(why)
     if options.own_hosts and not why:
         raise ConfigError(
-            "--own-hosts has no effect here: only one process visits each host and address; omit the option"
+            "--own-hosts has no effect here: no host or address is visited by more than one process; omit the option"
         )
     foreign = [seed for seed in options.seeds if not is_among(host_port(origin(seed))[1], options.own_hosts)]
     if options.own_hosts and foreign:
@@ -72,14 +72,14 @@ def why_impolite(policy: LinkPolicy, partitioning: Partitioning, options: CrawlO
     if partitioning.partitions == 1:
         return ""
     own = "name your hosts with --own-hosts if they are all yours"
-    together = f"several processes visit one host, and --delay cannot hold between them; {own}"
+    together = f"several processes visit one host, but each keeps --delay only for its own visits; {own}"
     if policy.mode == CROSS_OVER:
         return f"--mode cross-over: {together}, or use --mode exchange"
     if partitioning.kind == _BY_URL:
         return f"--partition url-hash: {together}, or use --partition site-hash"
     if partitioning.kind != _BY_ADDRESS and options.rules.address_delay_s > 0.0:
         cause = f"--mode {policy.mode} --partition {partitioning.kind}: several processes may visit one address"
-        return f"{cause}, and --ip-delay cannot hold between them; give --ip-delay 0, or {own}"
+        return f"{cause}, but each keeps --ip-delay only for its own visits; give --ip-delay 0, or {own}"
     return ""
 
 

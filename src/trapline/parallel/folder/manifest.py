@@ -85,7 +85,7 @@ class Manifest:
         grown = replace(self, sizes=(*self.sizes, partitions))
         # A single partition is polite in every mode, so it may have options with which several are not.
         if not self.options.own_hosts and why_impolite(self.policy, grown.partitioning, self.options):
-            reason = "several processes would visit one host or address, and delays cannot hold between them"
+            reason = "several processes would visit one host or address, but each keeps delays only for its own visits"
         if reason:
             raise ConfigError(f"{self.folder}: cannot grow: {reason}; continue with {self.sizes[-1]} processes")
         return grown

@@ -61,10 +61,10 @@ def ask(folder: Path, **request: Any) -> dict[str, Any]:
 def _where(folder: Path) -> tuple[Pass, Address]:
     if not is_parallel(folder):
         if not folder.exists():
-            raise ConfigError(f"{folder}: no such folder; give the folder of a crawl with --processes")
+            raise ConfigError(f"{folder}: no such folder; name the folder of a crawl of several processes")
         raise ConfigError(
-            f"{folder}: not a crawl of several processes; give the folder of a crawl with --processes,"
-            f" or see a crawl of one process with: trapline status {shlex.quote(str(folder))}"
+            f"{folder}: not a crawl of several processes; name the folder of one,"
+            f" or show a crawl of one process with: trapline status {shlex.quote(str(folder))}"
         )
     try:
         found = json.loads((folder / WHERE).read_text())

@@ -283,7 +283,11 @@ def file_values(file: Path) -> dict[bytes, float]:
                 continue
             number = math.nan
         if not -RANK_LIMIT < number < RANK_LIMIT:
-            raise at_row(file, row, f"{shown(line)} is not a URL, a tab or blank, and a number under 2^42")
+            raise at_row(
+                file,
+                row,
+                f"{shown(line)} is not URL and NUMBER; write a URL, a tab or a space, and a number below 2^42",
+            )
         values[url] = number
     return values
 
@@ -295,7 +299,9 @@ def _matched(values: dict[bytes, float], graph: Graph, missing: float, file: str
     unknown = np.isnan(found)
     if unknown.all():
         example = f", such as {shown(next(iter(values)))}," if values else ""
-        raise ConfigError(f"{file}: none of its {len(values)} URLs{example} is in the graph, which has {urls[0]!r}")
+        raise ConfigError(
+            f"{file}: none of its {len(values)} URLs{example} is in the graph, which has URLs such as {urls[0]!r}"
+        )
     found[unknown] = missing
     return found
 

@@ -86,7 +86,7 @@ class Behaviour:
     """one of VALIDATORS"""
 
     def __post_init__(self) -> None:
-        _check_name("robots", self.robots, ROBOTS)
+        _check_name("robots.txt", self.robots, ROBOTS)
         _check_name("validators", self.validators, VALIDATORS)
         _check_shares("redirect", self.redirects, REDIRECTS)
         _check_shares("fault", self.faults, FAULTS)
@@ -133,7 +133,7 @@ class Mix:
     """share of the sites that have the faults of `base`; the others have none"""
 
     def __post_init__(self) -> None:
-        _check_shares("robots", self.robots, ROBOTS)
+        _check_shares("robots.txt", self.robots, ROBOTS)
         _check_shares("validator", self.validators, VALIDATORS)
         if not (self.latency_spread >= 0 and self.bandwidth_spread >= 0):
             spreads = f"{self.latency_spread:g} and {self.bandwidth_spread:g}"
