@@ -77,6 +77,7 @@ def test_accesses_over_pages_follow_zipf() -> None:
         ({"precision": 0.0}, "must be above 0"),
         ({"schedule_errors": "movd"}, "did you mean 'moved'"),
         ({"schedule_errors": "added", "schedule_precision": 0.0}, "infinitely many points"),
+        ({"warm_up": 1.0}, "leaves nothing to measure"),
     ],
 )
 def test_invalid_conditions_are_refused(given: dict, message: str) -> None:

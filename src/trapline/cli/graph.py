@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trapline.cli.lazy import HintGroup
 from trapline.cli.options.sections import refuse
 from trapline.cli.options.values import count, real
 from trapline.cli.terminal.progress import Progress, compile_kernels
@@ -183,7 +184,7 @@ def _summary(measures: "Measures") -> str:
 # ---- `trapline graph`, with `info` and `convert`.
 
 
-@click.group()
+@click.group(cls=HintGroup)
 def graph() -> None:
     """Make, inspect and convert web graphs."""
 

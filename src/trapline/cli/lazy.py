@@ -26,7 +26,19 @@ class Lazy(NamedTuple):
         return command
 
 
-class LazyGroup(click.Group):
+class HintGroup(click.Group):
+    """A group that answers an unknown command with the nearest one, or with all of them."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, known = args[0], self.list_commands(ctx)
+        if name not in known and not name.startswith("-"):
+            raise click.UsageError(f"unknown command {name!r}; {nearest(name, known)}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(HintGroup):
     def __init__(self, *args: Any, lazy: Mapping[str, Lazy], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.lazy = lazy
@@ -40,11 +52,3 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.help) for name, command in self.lazy.items()])
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if name not in self.lazy and not name.startswith("-"):
-            raise click.UsageError(f"unknown command {name!r}; {nearest(name, self.lazy)}", ctx)
-        return super().resolve_command(ctx, args)

@@ -191,7 +191,7 @@ def settings_of(policy: str, typed: Sequence[str], of_others: bool = False) -> d
             settings[own] = value
         elif not of_others:
             raise ConfigError(
-                f"--refresh-option {text}: the refresh policy is {policy}; give {own}={value}, or --refresh-policy {owner}"
+                f"--refresh-option {text}: the refresh policy is {policy}, so {owner}.{own} has no effect; omit it, or give {own}={value}"
             )
     return settings
 

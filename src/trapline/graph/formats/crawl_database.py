@@ -51,7 +51,9 @@ def load(file: Path, options: LoadOptions) -> Graph:
         with closing(_opened(file)) as database:
             return _graph(database, file, options)
     except sqlite3.Error as error:
-        raise ConfigError(f"{file}: not the database of a crawl: {error}") from None
+        raise ConfigError(
+            f"{file}: not the database of a crawl: {error}; restore it from a copy, or name another file"
+        ) from None
 
 
 def _opened(file: Path) -> sqlite3.Connection:

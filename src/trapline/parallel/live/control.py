@@ -8,7 +8,6 @@ DIR/coordinator.json     the coordinator's address and the crawl's token, while 
 import asyncio
 import json
 import os
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,7 +63,7 @@ def _where(folder: Path) -> tuple[Pass, Address]:
             raise ConfigError(f"{folder}: no such folder; name the folder of a crawl of several processes")
         raise ConfigError(
             f"{folder}: not a crawl of several processes; name the folder of one,"
-            f" or show a crawl of one process with: trapline status {shlex.quote(str(folder))}"
+            " or show a crawl of one process with `trapline status`"
         )
     try:
         found = json.loads((folder / WHERE).read_text())

@@ -57,6 +57,8 @@ class ReplayConditions:
             raise ConfigError(f"the shares of levels add up to {sum(self.levels.values()):g}, not to 1")
         if not 0.0 < self.precision <= 1.0:
             raise ConfigError(f"precision is {self.precision:g}; it must be above 0 and at most 1")
+        if not 0.0 <= self.warm_up < 1.0:
+            raise ConfigError(f"a warm-up of {self.warm_up:g} leaves nothing to measure; give a share below 1")
         if self.schedule_errors not in SCHEDULE_ERRORS:
             raise ConfigError(
                 f"no schedule errors {self.schedule_errors!r}; {nearest(self.schedule_errors, SCHEDULE_ERRORS)}"
