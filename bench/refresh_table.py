@@ -1,6 +1,6 @@
 """Prints the tables of docs/refresh.md and checks the claims about them: python bench/refresh_table.py --study levels [options]
 
-All policies of a seed run in the same world; differences are judged seed by seed (lab/judgement.py). The output is Markdown.
+All policies of a seed run in the same world; differences are judged seed by seed (lab/paper.py). The output is Markdown.
 "Ours" is the policy residual-life.
 
 levels     every policy at every level and capacity: is ours first, or within its interval of the first? Is it ahead of xu on
@@ -21,8 +21,7 @@ from other_traces import DAY_S, other_traces
 
 from trapline.cli.refresh.replay_options import read_trace
 from trapline.cli.terminal.progress import Progress
-from trapline.lab.judgement import all_hold, larger, not_below
-from trapline.lab.paper import HOLDS, UNDECIDED
+from trapline.lab.paper import FAILS, HOLDS, UNDECIDED, PaperClaim, Values, at_least, differences, more
 from trapline.lab.trace_study import MEASURES, Samples, TraceStudy
 from trapline.output import write_json
 from trapline.refresh import (
@@ -42,6 +41,7 @@ SCHEDULES = (1.0, 0.75, 0.5, 0.25, 0.1, 0.05)
 PRECISIONS, RECALLS = (1.0, 0.9, 0.5, 0.2, 0.05), (1.0, 0.7, 0.3)
 FEW = 20  # pages: with fewer, chance decides which page is popular, and four times as many seeds are needed
 SLACK = 0.005  # "not below" allows this difference: five units of the last digit shown
+WORST_FIRST = (FAILS, UNDECIDED, HOLDS)
 
 
 class Table:
@@ -79,6 +79,16 @@ def row(*cells: str) -> None:
 
 def said(what: str, judged: tuple[str, str]) -> None:
     print(f"- {what}: {judged[0]} ({judged[1]})", flush=True)
+
+
+def not_below(one: Values, other: Values) -> PaperClaim:
+    """Judge whether the first values are not smaller than the others by SLACK or more."""
+    return at_least("", "", differences(one, other), -SLACK)
+
+
+def difference(judged: PaperClaim) -> str:
+    """Return the mean difference with its interval, without the number of seeds that agree."""
+    return judged.ours.partition(";")[0]
 
 
 def levels(table: Table, traces: list[Trace]) -> None:
@@ -123,8 +133,9 @@ def shares(table: Table, traces: list[Trace]) -> None:
             mixes = [{"normal": (1 - u) / 2, "smart": (1 - u) / 2, "super": u} for u in SHARES]
             cells = [table.run(study, OURS, at, levels=mix) for mix in mixes]
             steps = zip(SHARES[1:], cells[1:], cells, strict=False)
-            parts = [(f"to {u:g}", larger(high["binary"], low["binary"])) for u, high, low in steps]
-            row(study.trace.name, f"{at:g}", *map(mean, cells), "{}: {}".format(*all_hold(parts)))
+            parts = [(f"to {u:g}", more(high["binary"], low["binary"])) for u, high, low in steps]
+            step, worst = min(parts, key=lambda part: WORST_FIRST.index(part[1].verdict))
+            row(study.trace.name, f"{at:g}", *map(mean, cells), f"{worst.verdict}: {step}: {difference(worst)}")
 
 
 def precision(table: Table, traces: list[Trace]) -> None:
@@ -137,9 +148,9 @@ def precision(table: Table, traces: list[Trace]) -> None:
                 conditions = {"levels": {"super": 1.0}, "schedule_errors": errors}
                 cells = [table.run(study, OURS, at, schedule_precision=q, **conditions) for q in SCHEDULES]
                 lowest = min(range(len(cells)), key=lambda i: sum(cells[i]["binary"]))
-                verdict, why = not_below(cells[lowest]["binary"], alone["binary"], SLACK)
-                why = f"at {SCHEDULES[lowest]:g}: {why}"
-                row(study.trace.name, f"{at:g}", errors, *map(mean, cells), mean(alone), f"{verdict}; {why}")
+                judged = not_below(cells[lowest]["binary"], alone["binary"])
+                verdict = f"{judged.verdict}; at {SCHEDULES[lowest]:g}: {difference(judged)}"
+                row(study.trace.name, f"{at:g}", errors, *map(mean, cells), mean(alone), verdict)
 
 
 def pings(table: Table, traces: list[Trace]) -> None:
@@ -157,9 +168,10 @@ def pings(table: Table, traces: list[Trace]) -> None:
                 for i, q in enumerate(PRECISIONS):
                     others = {name: cells[name][i]["binary"] for name in rivals} | {"itself without signals": alone}
                     for name, values in others.items():
-                        verdict, why = not_below(cells[OURS][i]["binary"], values, SLACK)
-                        where = f"{study.trace.name} {at:g}, precision {q:g}, recall {recall:g}: {why}"
-                        verdicts.setdefault(name, []).append("" if verdict == HOLDS else f"{verdict}, {where}")
+                        judged = not_below(cells[OURS][i]["binary"], values)
+                        where = f"{study.trace.name} {at:g}, precision {q:g}, recall {recall:g}: {difference(judged)}"
+                        entry = "" if judged.verdict == HOLDS else f"{judged.verdict}, {where}"
+                        verdicts.setdefault(name, []).append(entry)
     for name, all_of_it in verdicts.items():
         short = [where for where in all_of_it if where]
         fails = [where for where in short if not where.startswith(UNDECIDED)]
