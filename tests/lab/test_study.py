@@ -1,6 +1,7 @@
 """A study repeats no run that is done, whatever happened in between."""
 
 import json
+import math
 import os
 import signal
 import time
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trapline.errors import ConfigError
+from trapline.errors import ConfigError, InvariantError
 from trapline.lab.study import FILE, Jobs, Study, StudyRun
 
 
@@ -58,6 +59,19 @@ def test_a_line_that_a_crash_cut_off_is_repeated_and_loses_nothing(tmp_path: Pat
     assert done == ["a", "bb", "bb", "ccc"]
     Study(tmp_path, "1").results(runs(done, "a", "bb", "ccc"), nothing)
     assert done == ["a", "bb", "bb", "ccc"]
+
+
+def test_a_result_that_is_no_number_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
+    done: list[str] = []
+    first, last = runs(done, "a", "ccc")
+    wrong = StudyRun("bb", 1, lambda: {"rates": [1.0, math.nan]})
+    for folder in (None, tmp_path):
+        with pytest.raises(InvariantError, match="1 run returned NaN or infinity: bb"):
+            Study(folder, "1").results([first, wrong, last], nothing)
+    again = Study(tmp_path, "1")
+    repaired = again.results(runs(done, "a", "bb", "ccc"), nothing)
+    assert again.repeated == 2 and repaired["bb"] == {"length": 2}
+    assert done == ["a", "ccc", "a", "ccc", "bb"]
 
 
 def test_a_foreign_file_is_refused_and_kept(tmp_path: Path) -> None:

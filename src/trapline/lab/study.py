@@ -16,8 +16,9 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trapline.errors import ConfigError
+from trapline.errors import ConfigError, InvariantError
 from trapline.progress import ProgressCallback
+from trapline.units import counted
 
 FILE = "runs.jsonl"
 Result = dict[str, Any]
@@ -53,7 +54,11 @@ class Study:
     def results(
         self, runs: Sequence[StudyRun], progress: ProgressCallback, jobs: Jobs | None = None
     ) -> dict[str, Result]:
-        """Return the result of each run, by key. Runs with the same key are computed once."""
+        """Return the result of each run, by key. Runs with the same key are computed once.
+
+        A result with NaN or infinity is wrong and is not kept. The other runs are still made and kept; then `InvariantError` names
+        the wrong ones.
+        """
         wanted = _grouped({run.key: run for run in runs}.values())
         missing = [run for run in wanted if run.key not in self._known]
         self.repeated = len(wanted) - len(missing)
@@ -61,19 +66,30 @@ class Study:
         done = total - sum(run.cost for run in missing)
         missing.sort(key=lambda run: run.is_timed)
         names = [*(run.key for run in missing), ""]
+        wrong: list[str] = []
         progress(done, total, names[0])
         for name, (run, result) in zip(names[1:], _computed(missing, jobs), strict=True):
-            self._keep(run.key, result)
+            if not self._keep(run.key, result):
+                wrong.append(run.key)
             done += run.cost
             progress(done, total, name)
+        if wrong:
+            raise InvariantError(
+                f"{counted(len(wrong), 'run')} returned NaN or infinity: {'; '.join(wrong)}. The results of the other runs are kept."
+            )
         return {run.key: self._known[run.key] for run in wanted}
 
-    def _keep(self, key: str, result: Result) -> None:
+    def _keep(self, key: str, result: Result) -> bool:
+        """Keep a result. Return False, and keep nothing, if one of its numbers is NaN or infinite."""
+        try:
+            line = json.dumps({"version": self._version, "key": key, "result": result}, allow_nan=False)
+        except ValueError:
+            return False
         self._known[key] = result
         if self._file is not None:
-            line = json.dumps({"version": self._version, "key": key, "result": result}, allow_nan=False)
             with self._file.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
+        return True
 
 
 # ---- computing runs
