@@ -15,7 +15,6 @@ from trapline.lab.simulated import (
     OrderCrawl,
     at_percents,
     batch_run,
-    batches_of,
     crawled,
     history_run,
     order_run,
@@ -116,13 +115,13 @@ def test_batches_are_those_of_the_frontier(webs: CastilloWebs) -> None:
     """A batch begins when all visits of the one before are over, so no fetch spans the end of a batch."""
     web = webs.orders[0].load()
     crawl = OrderCrawl("larger-sites-first", SITES, 1.0, batches=20)
-    log = fetched(crawled(web, crawl).log)
-    bounds = batches_of(log.page, web.graph, crawl.batch(PAGES))
-    assert bounds[0] == (0, SITES) and bounds[-1][1] == len(
-        log.page
-    )  # first all home pages, which are fewer than a batch
-    assert max(end - first for first, end in bounds) == crawl.batch(PAGES)
-    for _, end in bounds[:-1]:
+    done = crawled(web, crawl)
+    log, begins = fetched(done.log), done.batch_visits
+    assert begins is not None
+    sizes = np.diff([*(int(np.argmax(log.visit >= begin)) for begin in begins), len(log.page)])
+    assert sizes[0] == SITES  # the home pages, which are fewer than a batch
+    assert sizes.max() == crawl.batch(PAGES) and sizes.sum() == len(log.page)
+    for end in np.cumsum(sizes)[:-1]:
         assert log.start[end:].min() >= log.end[:end].max()
 
 

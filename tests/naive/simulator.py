@@ -12,7 +12,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Rules, Visit, WaitUntil
+from trapline.frontier.layout import CHOSEN
 from trapline.graph import Graph
 from trapline.simulate import Network, Servers
 from trapline.strategies import Strategy
@@ -107,6 +110,7 @@ class Twin:
         self.tries = [0] * graph.pages
         self.visits = 0
         self.visited: set[int] = set()  # sites with a visit that has ended
+        self.batch_visits: list[int] = []  # the first visit of each batch
         self.drained = False
         self.rows: list[Row] = []
         self.flows: list[Flow] = []
@@ -146,7 +150,10 @@ class Twin:
         """Let a free connection ask, if there is one. Return when to ask again if nothing else happens."""
         if not self.free:
             return math.inf
+        chosen = self.chosen_ever
         answer = self.frontier.next(now)
+        if self.chosen_ever > chosen and self.batch_visits[-1:] != [self.visits]:
+            self.batch_visits.append(self.visits)
         if isinstance(answer, WaitUntil):
             return answer.time
         if isinstance(answer, Visit):
@@ -156,6 +163,11 @@ class Twin:
             self.frontier.rescore(self.score(self.frontier), now)
         self.drained = isinstance(answer, Drained)
         return now
+
+    @property
+    def chosen_ever(self) -> int:
+        """Number of pages that were chosen for a batch until now."""
+        return int(np.count_nonzero(self.frontier.state.page["marks"] & CHOSEN))
 
     def next_event(self) -> float:
         return self.events[0][0] if self.events else math.inf

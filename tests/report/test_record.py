@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from dataclasses import asdict
 
 import numpy as np
@@ -99,12 +100,33 @@ def test_depth_is_counted_from_the_given_pages() -> None:
 
 
 def test_batches_that_were_chosen_are_measured_from_their_begin() -> None:
-    """One page a second and site by site: the crawl pauses for a minute before each batch of ten pages."""
-    log = log_of(*((page, page, at := page + page // 10 * 60.0, at, at + 1.0) for page in range(50)))
-    record = record_of(crawl_of(log, rules=Rules(delay_s=0.0, batch=10)), GRAPH, RANK)
-    assert (record.batch_connections.edges_s[0], record.batch_connections.edges_s[-1]) == (140.0, 150.0)
+    """One page a second and site by site: batches of 3, 10, 10 and so on, with a minute before each of them."""
+    log = log_of(*((page, page, at := page + (page + 7) // 10 * 60.0, at, at + 1.0) for page in range(53)))
+    batches = np.array([0, *range(3, 53, 10)])
+    record = record_of(crawl_of(log, rules=Rules(delay_s=0.0, batch=10), batch_visits=batches), GRAPH, RANK)
+    assert (record.batch_connections.edges_s[0], record.batch_connections.edges_s[-1]) == (203.0, 213.0)
     assert record.batch_connections.active_connections == pytest.approx([1.0] * BATCH_BINS, abs=1e-5)
     assert sum(pages * sites for pages, sites in record.batch_sites) == 10
+
+
+def test_the_batch_in_the_middle_is_one_that_the_simulated_crawl_chose() -> None:
+    """Without delays, pages of a batch are fetched in turn: the batch ends when all of its pages are fetched. The first batches are
+    smaller than K, because a batch has at most the pages that are known when it is chosen."""
+    size = 30
+    crawl = simulate(GRAPH, load_strategy("breadth-first"), Rules(delay_s=0.0, lease_s=math.inf, batch=size))
+    order = crawl.log.page.tolist()
+    known, first, batches = set(GRAPH.home.tolist()), 0, []
+    while first < len(order):
+        batches.append(order[first : first + min(size, len(known) - first)])
+        known |= {int(target) for page in batches[-1] for target in GRAPH.targets_of(page)}
+        first += len(batches[-1])
+    assert len(batches[0]) == GRAPH.sites < size and sum(map(len, batches)) == len(order)
+    (middle,) = [batch for batch in batches if order[len(order) // 2] in batch]
+    record = record_of(crawl, GRAPH, RANK)
+    sizes = Counter(GRAPH.site[middle].tolist())
+    assert dict(record.batch_sites) == Counter(sizes.values())
+    assert record.batch_connections.edges_s[0] == crawl.log.start[order.index(middle[0])]
+    assert record.batch_connections.edges_s[-1] == crawl.log.end[order.index(middle[-1])]
 
 
 def test_a_simulated_crawl_has_the_processor_time_of_its_loop() -> None:

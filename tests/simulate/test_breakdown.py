@@ -13,7 +13,8 @@ from trapline.simulate.breakdown import (
     MOST_PERIODS,
     batch_connections,
     batch_edges,
-    middle_batch,
+    batch_of_row,
+    middle_rows,
     pagerank_by_depth,
     pagerank_by_period,
     pages_per_site,
@@ -97,20 +98,34 @@ def test_locality_counts_each_fetch_after_another_of_the_same_server(seed: int) 
     assert (found.site, found.address) == (same_site / PAGES, same_address / PAGES)
 
 
+@given(seeds, st.integers(0, PAGES - 1))
+def test_a_batch_has_the_pages_of_all_its_visits_and_no_others(seed: int, row: int) -> None:
+    log, chance = made_up(seed)
+    begins = np.unique([0, *chance.integers(0, int(log.visit.max()) + 3, 6)]).astype(np.int32)
+
+    def number(visit: int) -> int:
+        return sum(begin <= visit for begin in begins.tolist())
+
+    pages = [
+        int(page) for page, visit in zip(log.page, log.visit, strict=True) if number(visit) == number(log.visit[row])
+    ]
+    assert batch_of_row(log, begins, row).page.tolist() == pages
+
+
 @given(seeds, st.integers(1, 2 * PAGES))
-def test_a_batch_that_the_crawl_chose_begins_at_a_multiple_of_its_size(seed: int, pages: int) -> None:
+def test_rows_in_the_middle_have_as_many_before_as_after(seed: int, pages: int) -> None:
     log, _ = made_up(seed)
-    batch = middle_batch(log, pages, is_chosen=True)
-    first = int(np.flatnonzero(log.page == batch.page[0])[0])
-    assert first % pages == 0 and len(batch.page) == min(pages, PAGES)
-    assert len(middle_batch(log, pages, is_chosen=False).page) == min(pages, PAGES)
+    found = middle_rows(log, pages)
+    first = int(np.flatnonzero(log.page == found.page[0])[0])
+    assert len(found.page) == min(pages, PAGES)
+    assert 0 <= PAGES - first - len(found.page) - first <= 1
 
 
 @given(seeds)
 def test_the_connections_of_a_batch_are_those_that_a_plain_count_of_visits_finds(seed: int) -> None:
     log, _ = made_up(seed)
     spans = visits(log)
-    edges = batch_edges(middle_batch(log, 30, is_chosen=False))
+    edges = batch_edges(middle_rows(log, 30))
     found = batch_connections(spans, edges)
     assert found.edges_s == edges.tolist()
     for begin, end, active in zip(edges, edges[1:], found.active_connections, strict=False):
@@ -125,4 +140,4 @@ def test_an_empty_crawl_has_no_groups() -> None:
     assert pagerank_by_period(log, np.ones(3)).pages == []
     assert pages_per_site(none, np.zeros(3, np.int32)).largest == 0
     assert server_locality(log, none, none).site is None
-    assert batch_connections(visits(log), batch_edges(middle_batch(log, 50, is_chosen=False))).active_connections == []
+    assert batch_connections(visits(log), batch_edges(middle_rows(log, 50))).active_connections == []

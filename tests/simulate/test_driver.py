@@ -289,6 +289,7 @@ def test_the_crawl_equals_that_of_a_plain_loop_to_the_bit(world: World, rules: R
     twin = twin_of(world, strategy, rules)
     done = crawl_of(world, strategy, rules)
     assert rows(done.log) == twin.run()
+    assert ([] if done.batch_visits is None else done.batch_visits.tolist()) == twin.batch_visits
     assert learned(done.frontier, done.log, world.graph) == learned(twin.frontier, done.log, world.graph)
     assert_lawful(world, rules, done)
 
@@ -302,6 +303,7 @@ def test_on_a_shared_link_the_crawl_equals_that_of_water_filling(
     expected, done = twin.run(), crawl_of(world, strategy, rules)
     log = rows(done.log)
     assert [(r.page, r.visit, r.result) for r in log] == [(r.page, r.visit, r.result) for r in expected]
+    assert ([] if done.batch_visits is None else done.batch_visits.tolist()) == twin.batch_visits
     np.testing.assert_allclose(
         [(r.start, r.first_byte, r.end) for r in log],
         [(r.start, r.first_byte, r.end) for r in expected],

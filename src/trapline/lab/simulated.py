@@ -9,17 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trapline.frontier import Rules
-from trapline.graph import Graph
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import Floats, KnownWeb, WebCache, WebSource
 from trapline.refresh import estimate
 from trapline.servers.model import MODELS
 from trapline.servers.sampled import modelled_servers, page_seconds
 from trapline.simulate import Crawl, constant_servers, simulate
-from trapline.simulate.breakdown import pages_per_site
+from trapline.simulate.breakdown import batch_of_row, pages_per_site
 from trapline.simulate.log import FetchLog, fetched
 from trapline.simulate.metrics import average_cumulative_pagerank, best_first, cumulative, kendall_tau
 from trapline.simulate.network import Network
@@ -29,6 +27,7 @@ from trapline.strategies.base.inputs import default_rules, inputs_for
 
 PERCENTS = tuple(range(101))
 BINS = 60  # of the time of a crawl
+_TIMED_MODEL = "measured"  # of the servers whose pages are timed
 TIMES_S = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
 
 
@@ -51,7 +50,7 @@ class OrderCrawl:
     @property
     def name(self) -> str:
         limit = "" if self.bandwidth == math.inf else f", B = {self.bandwidth:g} per {self.bandwidth_per}"
-        end = "" if self.share == 1.0 else f", {self.share:.0%} of the pages"
+        end = "" if self.share == 1.0 else f", {self.share:g} of the pages"
         rules = f"r = {self.connections}, w = {self.delay_s:g}, k = {self.per_connection}"
         batches = f", batches of 1/{self.batches}" if self.batches else ""
         return f"{self.strategy}, {rules}{limit}, {self.servers} servers{batches}{end}"
@@ -165,11 +164,13 @@ def batch_run(cache: WebCache, source: WebSource, given: OrderCrawl) -> StudyRun
     def compute() -> Result:
         web = cache.load(source)
         size = given.batch(web.graph.pages)
-        log = fetched(crawled(web, part).log)
-        first, end = [bounds for bounds in batches_of(log.page, web.graph, size) if bounds[0] <= before * size][-1]
-        begin, batch = float(log.end[first - 1]), FetchLog(*(column[first:end] for column in log))
+        crawl = crawled(web, part)
+        log = fetched(crawl.log)
+        assert crawl.batch_visits is not None
+        batch = batch_of_row(log, crawl.batch_visits, before * size)
+        begin = float(log.end[log.visit < batch.visit.min()].max(initial=0.0))
         return {
-            "pages": end - first,
+            "pages": len(batch.page),
             "hours": (float(batch.end[-1]) - begin) / 3600,
             "sites": pages_per_site(batch.page, web.graph.site).sites,
             "active": _active(batch, begin, min(given.connections, web.graph.sites)),
@@ -179,26 +180,6 @@ def batch_run(cache: WebCache, source: WebSource, given: OrderCrawl) -> StudyRun
     return StudyRun(batch_key(source, given), cost, compute, source.name)
 
 
-def batches_of(order: NDArray[np.int32], graph: Graph, size: int) -> list[tuple[int, int]]:
-    """Return where the batches begin and end in the order of a crawl that starts from all home pages.
-
-    A batch has `size` pages or, early in the crawl, all pages that are known: those that pages of earlier batches link to.
-    """
-    row = np.full(graph.pages, graph.pages, np.int64)
-    row[order] = np.arange(len(order))
-    known_after = np.full(graph.pages, graph.pages, np.int64)  # pages fetched when the page becomes known
-    np.minimum.at(known_after, graph.targets, np.repeat(row + 1, np.diff(graph.offsets)))
-    known_after[graph.home] = 0
-    known_after.sort()
-    bounds, first = [], 0
-    while first < len(order):
-        known = int(np.searchsorted(known_after, first, side="right"))
-        end = min(first + size, known, len(order))
-        bounds.append((first, end))
-        first = end
-    return bounds
-
-
 def _active(log: FetchLog, begin: float, most: int) -> list[float]:
     """Return the active connections from `begin` to the end, in equal bins of time, as shares of all connections."""
     edges = np.linspace(begin, float(log.end[-1]), BINS + 1)
@@ -206,15 +187,15 @@ def _active(log: FetchLog, begin: float, most: int) -> list[float]:
 
 
 def page_time_key(source: WebSource) -> str:
-    return f"{source.name}; time of a page"
+    return f"{source.name}; time of a page, {_TIMED_MODEL} servers"
 
 
-def page_time_run(cache: WebCache, source: WebSource, seed: int = 0) -> StudyRun:
+def page_time_run(cache: WebCache, source: WebSource) -> StudyRun:
     """Return the run that measures how long pages take by themselves, each on a new connection."""
 
     def compute() -> Result:
         graph = cache.load(source).graph
-        seconds = page_seconds(modelled_servers(graph, MODELS["measured"], seed), graph)
+        seconds = page_seconds(modelled_servers(graph, MODELS[_TIMED_MODEL]), graph)
         total = seconds.total
         return {
             "shares": [round(float((total < limit).mean()), 6) for limit in TIMES_S],

@@ -22,7 +22,8 @@ from trapline.simulate.breakdown import (
     ServerLocality,
     batch_connections,
     batch_edges,
-    middle_batch,
+    batch_of_row,
+    middle_rows,
     pagerank_by_depth,
     pagerank_by_period,
     pages_per_site,
@@ -90,6 +91,8 @@ class JudgedCrawl(Protocol):
     def connections(self) -> int: ...
     @property
     def processor(self) -> ProcessorTime | None: ...
+    @property
+    def batch_visits(self) -> Ids | None: ...
     @property
     def simulated_seconds(self) -> float: ...
 
@@ -305,7 +308,11 @@ def _times(crawl: JudgedCrawl, value: Floats, visits: timing.Spans, total_bytes:
 
 
 def _batch(crawl: JudgedCrawl, came: FetchLog, visits: timing.Spans, graph: Graph) -> dict[str, Any]:
-    batch = middle_batch(came, crawl.rules.batch or pages_a_run(len(came.page)), crawl.rules.batch > 0)
+    """Measure the batch of the page in the middle (castillo04 VI), or as many pages in the middle if no batches are recorded."""
+    if crawl.batch_visits is not None and len(came.page):
+        batch = batch_of_row(came, crawl.batch_visits, len(came.page) // 2)
+    else:
+        batch = middle_rows(came, crawl.rules.batch or pages_a_run(len(came.page)))
     return {
         "batch_sites": site_sizes(batch.page, graph.site),
         "batch_connections": batch_connections(visits, batch_edges(batch)),

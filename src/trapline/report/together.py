@@ -65,6 +65,7 @@ class RecordedCrawl:
     connections: int
     wall_seconds: float = 0.0  # time of the simulator's loop, which a live crawl does not have
     processor: None = None  # read from the database
+    batch_visits: None = None  # a live crawl does not record them
 
     @property
     def simulated_seconds(self) -> float:

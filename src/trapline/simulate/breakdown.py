@@ -83,7 +83,7 @@ def pagerank_by_depth(pages: Ids, rank: Floats, depth: Ids) -> PagerankByDepth:
     if not reached.all():
         pages, clicks = pages[reached], clicks[reached]
     depths = int(clicks.max(initial=-1)) + 1
-    return PagerankByDepth(list(range(depths)), *_by_group(clicks, depths, pages, rank))
+    return PagerankByDepth(list(range(depths)), *pagerank_by_group(clicks, depths, pages, rank))
 
 
 def pagerank_by_period(came: FetchLog, rank: Floats) -> PagerankByPeriod:
@@ -99,7 +99,7 @@ def pagerank_by_period(came: FetchLog, rank: Floats) -> PagerankByPeriod:
     periods = int(seconds // period_s) + 1 if len(came.end) else 0
     group = (came.end // period_s).astype(np.int32)
     begin_s = [number * period_s for number in range(periods)]
-    return PagerankByPeriod(period_s, begin_s, *_by_group(group, periods, came.page, rank))
+    return PagerankByPeriod(period_s, begin_s, *pagerank_by_group(group, periods, came.page, rank))
 
 
 def period_of(seconds: float) -> float:
@@ -118,8 +118,15 @@ def period_of(seconds: float) -> float:
     return period_s
 
 
-def _by_group(group: Ids, groups: int, pages: Ids, rank: Floats) -> tuple[list[int], list[float], list[float | None]]:
-    """Return for each group of pages: their number, their share of all rank, and the average relative to all pages."""
+def pagerank_by_group(
+    group: Ids, groups: int, pages: Ids, rank: Floats
+) -> tuple[list[int], list[float], list[float | None]]:
+    """Return for each group of pages: their number, their share of the PageRank of the whole web, and their average PageRank
+    relative to the average page of the web (None: no pages). `group`: number of the group of each page.
+
+    >>> pagerank_by_group(np.array([0, 2]), 3, pages=np.array([3, 0]), rank=np.array([0.5, 0.125, 0.125, 0.25]))
+    ([1, 0, 1], [0.25, 0.0, 0.5], [1.0, None, 2.0])
+    """
     counts = np.bincount(group, minlength=groups)
     whole = float(rank.sum()) or 1.0
     shares = np.bincount(group, rank[pages], minlength=groups) / whole
@@ -174,14 +181,24 @@ def _repeated(values: Ids) -> int:
     return int(np.count_nonzero(values[1:] == values[:-1]))
 
 
-def middle_batch(came: FetchLog, pages: int, is_chosen: bool) -> FetchLog:
-    """Return the rows of one batch in the middle of the crawl (castillo04 VI). `came`: the fetched pages.
+def batch_of_row(came: FetchLog, batch_visits: Ids, row: int) -> FetchLog:
+    """Return the rows of the batch to which a row belongs. `batch_visits`: the first visit of each batch.
 
-    `is_chosen`: the crawl fetched batches of this size one after the other; the rows then begin at a multiple of it. The first
-    batches of a crawl have fewer pages, because fewer are known, so these rows may belong to two batches.
+    >>> from trapline.simulate.log import log_of
+    >>> came = log_of(*((page, page, 0.0, 0.0, page + 1.0) for page in range(6)))
+    >>> batch_of_row(came, np.array([0, 1, 4]), row=3).page.tolist()
+    [1, 2, 3]
     """
-    complete = len(came.page) // pages
-    first = complete // 2 * pages if is_chosen else max(0, (len(came.page) - pages) // 2)
+    number = int(np.searchsorted(batch_visits, came.visit[row], side="right"))
+    is_inside = came.visit >= batch_visits[number - 1]
+    if number < len(batch_visits):
+        is_inside &= came.visit < batch_visits[number]
+    return FetchLog(*(column[is_inside] for column in came))
+
+
+def middle_rows(came: FetchLog, pages: int) -> FetchLog:
+    """Return as many rows from the middle of the crawl, or all if there are fewer."""
+    first = max(0, (len(came.page) - pages) // 2)
     return FetchLog(*(column[first : first + pages] for column in came))
 
 

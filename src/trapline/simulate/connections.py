@@ -81,6 +81,7 @@ CLOCK = record(
         ("serial", "i8"),
         ("pending", "i8"),  # 1 + slot of the connection that must act now; 0: none
         ("seeded", "i8"),
+        ("batches", "i8"),  # number of batches that have begun
     ]
 )
 
@@ -122,6 +123,7 @@ class SimulatedWorld(NamedTuple):
     events: Array  # ENTRY[slots]
     link: SharedLink
     clock: Array  # CLOCK[1]
+    batch_visits: Array  # int32: the first visit of each batch; length 1 if there are no batches
 
 
 def new_connections(slots: int) -> tuple[Array, Array]:
@@ -134,7 +136,7 @@ def example_world() -> SimulatedWorld:
         GraphLinks(np.zeros(1, np.int64), whole, whole, *NO_OWNERS),
         Costs(one, one, one, whole, *(one,) * 5),
     )
-    return SimulatedWorld(web, costs, new_log(1), *new_connections(1), new_link(1.0, 1), np.zeros(1, CLOCK))
+    return SimulatedWorld(web, costs, new_log(1), *new_connections(1), new_link(1.0, 1), np.zeros(1, CLOCK), whole)
 
 
 WorldType = type_of(example_world())

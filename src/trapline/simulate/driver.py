@@ -118,11 +118,25 @@ def step(s: FrontierState, w: SimulatedWorld) -> bool:
     return True
 
 
+@helper(void(WorldType, i8))
+def note_batch(w: SimulatedWorld, visit: int) -> None:
+    """Record that a batch begins with this visit. A batch that is chosen in several steps before the visit is one batch."""
+    c = w.clock[0]
+    if c.batches == 0 or w.batch_visits[c.batches - 1] != visit:
+        w.batch_visits[c.batches] = visit
+        c.batches += 1
+
+
 @helper(i8(StateType, WorldType))
 def set_out(s: FrontierState, w: SimulatedWorld) -> int:
     """Let a free connection ask the frontier for a visit. Return 0 if it got one, otherwise the frontier's answer."""
     c = w.clock[0]
+    run = s.run[0]
+    visit, chosen = run.visits, run.chosen
     slot = begin_visit(s, c.now)
+    # Only the choice of a batch adds chosen pages here; the visit has taken its own.
+    if run.batch > 0 and run.chosen + (s.visit[slot].pages if slot >= 0 else 0) > chosen:
+        note_batch(w, visit)
     if slot < 0:
         return slot
     connection = w.connection[slot]
@@ -191,6 +205,7 @@ class Crawl:
     network: Network
     connections: int
     processor: ProcessorTime | None = None  # of the loop and of computing scores; None: not measured
+    batch_visits: Array | None = None  # number of the first visit of each batch; None: the crawl has no batches
 
     @property
     def simulated_seconds(self) -> float:
@@ -249,6 +264,7 @@ def simulate(
         network=network,
         connections=connections,
         processor=passed(),
+        batch_visits=run.batch_visits if rules.batch else None,
     )
 
 
@@ -266,6 +282,8 @@ def begin(
     """Return a crawl that has not begun. The caller must have checked the arguments, as `simulate` does."""
     frontier = prepare(graph, strategy, rules, inputs, connections, seed)
     world = _world(graph, servers, network, seeds, frontier.visit_slots, connections, seed)
+    if rules.batch:
+        world = world._replace(batch_visits=np.zeros(graph.pages, np.int32))  # every batch has a page of its own
     return Run(frontier, world, KnownGraph(graph) if strategy.page.scores else None)
 
 
@@ -294,6 +312,7 @@ def _world(
         events=events,
         link=link.new_link(network.bandwidth, slots),
         clock=clock,
+        batch_visits=np.zeros(1, np.int32),
     )
 
 
@@ -359,6 +378,11 @@ class Run:
         """Fetch log up to now."""
         rows = int(self.world.clock[0].rows)
         return FetchLog(*(column[:rows] for column in self.world.log))
+
+    @property
+    def batch_visits(self) -> Array:
+        """First visit of each batch up to now."""
+        return self.world.batch_visits[: int(self.world.clock[0].batches)]
 
     def keep_to_own(self, owner: Array, partition: int) -> None:
         """Crawl as one partition of several: links to pages of other owners lead ELSEWHERE. `owner`: of every page."""
