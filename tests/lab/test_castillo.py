@@ -1,13 +1,17 @@
 """The numbers of `castillo` are those of the crawls that it names."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tests.lab.made_up_crawls import no_live_crawls
+from tests.lab.made_up_crawls import made_up_crawl, no_live_crawls
 from trapline.frontier import Rules
+from trapline.lab.castillo import real_crawls
 from trapline.lab.castillo.orders import THESIS, agreement
 from trapline.lab.castillo.plan import CastilloWebs, castillo, thesis
 from trapline.lab.castillo.speed import CONNECTIONS, SPEED_UPS
+from trapline.lab.live import LiveConditions, LiveLog
 from trapline.lab.paper import FAILS, HOLDS, IN_PART, UNDECIDED, Paper, at_least, every, within
 from trapline.lab.simulated import (
     BINS,
@@ -28,6 +32,7 @@ from trapline.simulate import constant_servers, simulate
 from trapline.simulate.log import fetched
 from trapline.simulate.metrics import average_cumulative_pagerank
 from trapline.strategies import load_strategy
+from trapline.testweb import ServedWeb
 
 PAGES, SITES = 2_000, 60
 
@@ -123,6 +128,25 @@ def test_batches_are_those_of_the_frontier(webs: CastilloWebs) -> None:
     assert sizes.max() == crawl.batch(PAGES) and sizes.sum() == len(log.page)
     for end in np.cumsum(sizes)[:-1]:
         assert log.start[end:].min() >= log.end[:end].max()
+
+
+def test_pagerank_by_day_and_by_depth_is_relative_to_all_pages_of_the_web(
+    webs: CastilloWebs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The crawl ends after half of the pages. A page counts as a multiple of the average page of the web, as in every record."""
+
+    def half(served: ServedWeb, crawl: LiveConditions) -> LiveLog:
+        return made_up_crawl(served, replace(crawl, max_pages=served.pages // 2))
+
+    monkeypatch.setattr(real_crawls, "crawl_live", half)
+    found = real_crawls.live_run(WebCache(), webs.live[0], "breadth-first", 1).compute()
+    web = webs.live[0].load()
+    pages = np.arange(50)
+    first = pages[: 50 // real_crawls.DAYS]  # the crawl fetches pages in the order of their numbers, at equal intervals
+    assert found["average"][0] == pytest.approx(web.pagerank[first].mean() / web.pagerank.mean())
+    homes = np.intersect1d(web.graph.home, pages)
+    assert found["by_depth"][0] == pytest.approx(web.pagerank[homes].mean() / web.pagerank.mean())
+    assert found["pagerank"][-1] == pytest.approx(1.0)  # of what was fetched
 
 
 @pytest.mark.parametrize(("name", "items"), [("castillo", 9), ("thesis", 14)])

@@ -1,5 +1,6 @@
 """The webs of a study: generated, evolved, or read from the user's graphs. A web is loaded when a run needs it, and one is kept."""
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -37,7 +38,17 @@ def generated(pages: int, sites: int, seed: int) -> WebSource:
 
 
 def recorded(name: str, graph: Graph) -> WebSource:
-    return WebSource(f"{name}, {graph.pages:,} pages", lambda: KnownWeb(graph, pagerank(graph)), graph.pages)
+    """Return the user's web. The checksum tells two files of the same name apart."""
+    about = f"{name}, {graph.pages:,} pages, {graph.links:,} links, checksum {_checksum(graph):08x}"
+    return WebSource(about, lambda: KnownWeb(graph, pagerank(graph)), graph.pages)
+
+
+def _checksum(graph: Graph) -> int:
+    """Return the CRC-32 of everything in the graph that a crawl reads."""
+    found = 0
+    for values in (graph.offsets, graph.targets, graph.site, graph.home, graph.dynamic, graph.ips):
+        found = zlib.crc32(np.ascontiguousarray(values).data, found)
+    return found
 
 
 def evolved(pages: int, sites: int, seed: int, days: float) -> WebSource:

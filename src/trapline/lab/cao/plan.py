@@ -82,8 +82,8 @@ class CaoCrawl:
         return f"{self.strategy}, quality by {self.quality}, r = {CONNECTIONS}, w = 0, k as servers allow, measured servers"
 
 
-def crawl_key(source: WebSource, given: CaoCrawl) -> str:
-    return f"{source.name}; {given.name}"
+def crawl_key(source: WebSource, given: CaoCrawl, seed: int) -> str:
+    return f"{source.name}; {given.name}, seed {seed}"
 
 
 def crawl_run(cache: WebCache, source: WebSource, given: CaoCrawl, seed: int) -> StudyRun:
@@ -103,7 +103,7 @@ def crawl_run(cache: WebCache, source: WebSource, given: CaoCrawl, seed: int) ->
             "average": average_cumulative_pagerank(log.page, quality),
         }
 
-    return StudyRun(crawl_key(source, given), source.pages, compute, source.name)
+    return StudyRun(crawl_key(source, given, seed), source.pages, compute, source.name)
 
 
 def _crawled(web: KnownWeb, given: CaoCrawl, quality: Floats, seed: int) -> Crawl:
@@ -131,7 +131,8 @@ class QualityNumbers:
     quality: str
 
     def of(self, strategy: str) -> list[Result]:
-        return [self.results[crawl_key(web, CaoCrawl(strategy, self.quality))] for web in self.webs]
+        given = CaoCrawl(strategy, self.quality)
+        return [self.results[crawl_key(web, given, seed)] for seed, web in enumerate(self.webs, 1)]
 
     def averages(self, strategy: str) -> list[float]:
         return [float(one["average"]) for one in self.of(strategy)]

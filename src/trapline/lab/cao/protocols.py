@@ -42,8 +42,9 @@ CONNECTIONS = (1, 8, 32, 64, 96, 128, 192)
 _BEFORE_TAIL = 0.9  # share of the pages; the last ones wait for the slowest servers
 
 
-def _key(source: WebSource, protocol: str, connections: int) -> str:
-    return f"{source.name}; throughput of {protocol}, r = {connections}, w = 0, k as servers allow, {MODEL} servers"
+def _key(source: WebSource, protocol: str, connections: int, seed: int) -> str:
+    rules = f"r = {connections}, w = 0, k as servers allow, {MODEL} servers"
+    return f"{source.name}; throughput of {protocol}, {rules}, the first {_BEFORE_TAIL:.0%}, seed {seed}"
 
 
 def _run(cache: WebCache, source: WebSource, protocol: str, connections: int, seed: int) -> StudyRun:
@@ -62,13 +63,15 @@ def _run(cache: WebCache, source: WebSource, protocol: str, connections: int, se
         pages = max(1, int(_BEFORE_TAIL * len(end)))
         return {"pages_per_second": pages / float(end[pages - 1])}
 
-    return StudyRun(_key(source, protocol, connections), source.pages, compute, source.name)
+    return StudyRun(_key(source, protocol, connections, seed), source.pages, compute, source.name)
 
 
 def simulated_protocols(name: str, cache: WebCache, webs: Sequence[WebSource]) -> PaperPart:
     def items(results: Results) -> list[PaperItem]:
         rates = {
-            (label, r): [float(results[_key(web, protocol, r)]["pages_per_second"]) for web in webs]
+            (label, r): [
+                float(results[_key(web, protocol, r, seed)]["pages_per_second"]) for seed, web in enumerate(webs, 1)
+            ]
             for label, protocol in PROTOCOLS.items()
             for r in CONNECTIONS
         }
@@ -101,20 +104,23 @@ def simulated_protocols(name: str, cache: WebCache, webs: Sequence[WebSource]) -
 LIVE_CONNECTIONS = 16
 SLOW = "it takes minutes; omit --quick"
 FASTER = 4.0  # times as fast as the model's servers
+_MAX_TRANSFER_S = 1.0  # larger pages are made smaller
 _LIVE_COST = 3_000_000  # duration of three live crawls, in pages of a simulated one
 
 
-def _live_key(source: WebSource) -> str:
-    return f"{source.name}; live batches by protocol, r = {LIVE_CONNECTIONS}, {MODEL} servers, {FASTER:g} times as fast"
+def _live_key(source: WebSource, seed: int) -> str:
+    servers = f"{MODEL} servers, {FASTER:g} times as fast, transfers up to {_MAX_TRANSFER_S:g} s"
+    return f"{source.name}; live batches by protocol, r = {LIVE_CONNECTIONS}, {servers}, seed {seed}"
 
 
 def _live_run(cache: WebCache, source: WebSource, seed: int) -> StudyRun:
     def compute() -> Result:
-        given = LiveSetting(cache.load(source).graph, sped_up(MODELS[MODEL], FASTER), max_transfer_s=1.0, seed=seed)
+        model = sped_up(MODELS[MODEL], FASTER)
+        given = LiveSetting(cache.load(source).graph, model, max_transfer_s=_MAX_TRANSFER_S, seed=seed)
         batches = protocol_batches(given, [LIVE_CONNECTIONS], [LIVE_CONNECTIONS])
         return {one.protocol: {"simulated": one.simulated, "live": one.live} for one in batches}
 
-    return StudyRun(_live_key(source), _LIVE_COST, compute, source.name, is_timed=True)
+    return StudyRun(_live_key(source, seed), _LIVE_COST, compute, source.name, is_timed=True)
 
 
 def live_protocols(name: str, cache: WebCache, webs: Sequence[WebSource]) -> PaperPart:
@@ -125,7 +131,8 @@ def live_protocols(name: str, cache: WebCache, webs: Sequence[WebSource]) -> Pap
 
     def items(results: Results) -> list[PaperItem]:
         def rates(protocol: str, how: str) -> list[float]:
-            return [float(results[_live_key(web)][PROTOCOLS[protocol]][how]) for web in webs]
+            found = [results[_live_key(web, seed)] for seed, web in enumerate(webs, 1)]
+            return [float(one[PROTOCOLS[protocol]][how]) for one in found]
 
         def gains(one: str, other: str, how: str) -> list[float]:
             return _gain(rates(one, how), rates(other, how))

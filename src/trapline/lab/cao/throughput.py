@@ -27,17 +27,19 @@ _LIVE_STEPS = 1_000_000  # duration of a live crawl, in pages of a simulated one
 # ---- fig. 3: the requests that servers allow on a connection, as the crawler finds out
 
 ONE, HUNDRED = 0.24, 0.66  # shares of the paper's 500 servers
+_PROBE = LiveConditions("breadth-first", 64, per_connection=0)
+_PROBE_LATENCY_S = 0.001
 
 
 def _probe_key(source: WebSource, seed: int) -> str:
-    return f"{source.name}; requests per connection, seed {seed}"
+    return f"{source.name}; requests per connection, {_PROBE.name}, latency {_PROBE_LATENCY_S:g}, seed {seed}"
 
 
 def _probe_run(cache: WebCache, source: WebSource, seed: int) -> StudyRun:
     def compute() -> Result:
         graph = cache.load(source).graph
-        mix = Mix(Behaviour(latency_s=0.001), measured_requests=True)
-        log = crawl_live(build_web(graph, mix, seed=seed), LiveConditions("breadth-first", 64, per_connection=0))
+        mix = Mix(Behaviour(latency_s=_PROBE_LATENCY_S), measured_requests=True)
+        log = crawl_live(build_web(graph, mix, seed=seed), _PROBE)
         return {"requests": log.per_connection.tolist()}
 
     return StudyRun(_probe_key(source, seed), _LIVE_STEPS, compute, source.name, is_timed=True)
@@ -68,18 +70,24 @@ def requests_per_connection(name: str, cache: WebCache, web: WebSource, seeds: S
 # ---- fig. 5: throughput and processor time with fast servers
 
 FAST = (2, 6, 14, 20)  # connections; there are 20 servers, and a server gets one connection at a time
+_FAST_LATENCY_S, _FAST_SPREAD, _FAST_REQUESTS = 0.05, 0.2, 100
 _TIMES = ("user", "system", "idle")
 
 
+def _fast_crawl(connections: int, pages: int) -> LiveConditions:
+    return LiveConditions("breadth-first", connections, per_connection=0, max_pages=pages)
+
+
 def _fast_key(source: WebSource, connections: int, pages: int, seed: int) -> str:
-    return f"{source.name}; fast servers, r = {connections}, {pages} pages, seed {seed}"
+    servers = f"latency {_FAST_LATENCY_S:g}, spread {_FAST_SPREAD:g}, {_FAST_REQUESTS} requests per connection"
+    return f"{source.name}; fast servers, {_fast_crawl(connections, pages).name}, {servers}, seed {seed}"
 
 
 def _fast_run(cache: WebCache, source: WebSource, connections: int, pages: int, seed: int) -> StudyRun:
     def compute() -> Result:
-        mix = Mix(Behaviour(latency_s=0.05, requests_per_connection=100), latency_spread=0.2)
-        crawl = LiveConditions("breadth-first", connections, per_connection=0, max_pages=pages)
-        log = crawl_live(build_web(cache.load(source).graph, mix, seed=seed), crawl)
+        server = Behaviour(latency_s=_FAST_LATENCY_S, requests_per_connection=_FAST_REQUESTS)
+        web = build_web(cache.load(source).graph, Mix(server, latency_spread=_FAST_SPREAD), seed=seed)
+        log = crawl_live(web, _fast_crawl(connections, pages))
         seconds = float(log.end_s[-1])
         return {
             "pages_per_second": len(log.page) / seconds,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trapline.lab.castillo.real_crawls import LENGTH, SETTING, live_key, live_run
+from trapline.lab.castillo.real_crawls import LENGTH, SETTING, live_results, live_run
 from trapline.lab.live_servers import LiveSetting, compared
 from trapline.lab.paper import (
     PaperChart,
@@ -24,6 +24,7 @@ from trapline.lab.paper import (
 from trapline.lab.simulated import PERCENTS, mean_and_spread, mean_curve
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import WebCache, WebSource
+from trapline.servers.model import MODELS
 
 _AGREES = 0.05  # difference of simulated and live quality that counts as agreement
 
@@ -33,7 +34,7 @@ _AGREES = 0.05  # difference of simulated and live quality that counts as agreem
 
 def order(name: str, cache: WebCache, webs: Sequence[WebSource]) -> PaperPart:
     def items(results: Results) -> list[PaperItem]:
-        found = [results[live_key(web, LENGTH)] for web in webs]
+        found = live_results(results, webs, LENGTH)
         gaps = [differences(one["curve"][10:], one["simulated"][10:]) for one in found]
         above, apart = [float(np.mean(gap)) for gap in gaps], [max(map(abs, gap)) for gap in gaps]
         near = "They differ by at most .05 of the PageRank after the first tenth of the pages: largest difference"
@@ -57,12 +58,16 @@ def order(name: str, cache: WebCache, webs: Sequence[WebSource]) -> PaperPart:
 
 # ---- quality over time
 
-CONNECTIONS, DELAY_S, SHARE = 32, 2.0, 0.6  # a whole crawl waits at its end for the few sites with the most pages
+CONNECTIONS, DELAY_S, PER_CONNECTION, MODEL = 32, 2.0, 10, "measured-tcp"
+SHARE = 0.6  # a whole crawl waits at its end for the few sites with the most pages
+_MAX_TRANSFER_S = 4.0  # larger pages are made smaller
 _STEPS = 5_000_000  # duration of a live crawl, in pages of a simulated one
 
 
-def _time_key(source: WebSource) -> str:
-    return f"{source.name}; simulated and live {LENGTH}, r = {CONNECTIONS}, w = {DELAY_S:g}, {SHARE:.0%} of the pages"
+def _time_key(source: WebSource, seed: int) -> str:
+    rules = f"r = {CONNECTIONS}, w = {DELAY_S:g}, k = {PER_CONNECTION}, {SHARE:.0%} of the pages"
+    servers = f"{MODEL} servers, transfers up to {_MAX_TRANSFER_S:g} s, seed {seed}"
+    return f"{source.name}; simulated and live {LENGTH}, {rules}, {servers}"
 
 
 def _time_run(cache: WebCache, source: WebSource, seed: int) -> StudyRun:
@@ -71,11 +76,13 @@ def _time_run(cache: WebCache, source: WebSource, seed: int) -> StudyRun:
         both = compared(
             LiveSetting(
                 graph,
+                MODELS[MODEL],
                 strategy=LENGTH,
                 connections=CONNECTIONS,
                 delay_s=DELAY_S,
+                per_connection=PER_CONNECTION,
                 max_pages=most,
-                max_transfer_s=4.0,
+                max_transfer_s=_MAX_TRANSFER_S,
                 seed=seed,
             )
         )
@@ -88,7 +95,7 @@ def _time_run(cache: WebCache, source: WebSource, seed: int) -> StudyRun:
             "largest_with_own_time": both.with_own_time.largest_error,
         }  # fmt: skip
 
-    return StudyRun(_time_key(source), _STEPS, compute, source.name, is_timed=True)
+    return StudyRun(_time_key(source, seed), _STEPS, compute, source.name, is_timed=True)
 
 
 def over_time(name: str, cache: WebCache, webs: Sequence[WebSource]) -> PaperPart:
@@ -98,7 +105,7 @@ def over_time(name: str, cache: WebCache, webs: Sequence[WebSource]) -> PaperPar
         return not_run(name, title, "it takes minutes; omit --quick")
 
     def items(results: Results) -> list[PaperItem]:
-        found = [results[_time_key(web)] for web in webs]
+        found = [results[_time_key(web, seed)] for seed, web in enumerate(webs, 1)]
 
         def of(number: str) -> list[float]:
             return [float(one[number]) for one in found]
@@ -127,7 +134,8 @@ def over_time(name: str, cache: WebCache, webs: Sequence[WebSource]) -> PaperPar
             ],
         ]
         table = PaperTable("Simulated minus live", ["", "ours"], rows)
-        setting = f"{LENGTH}; r = {CONNECTIONS}, w = {DELAY_S:g} s, k = 10, measured-tcp servers; the first {SHARE:.0%} of the pages"
+        rules = f"r = {CONNECTIONS}, w = {DELAY_S:g} s, k = {PER_CONNECTION}"
+        setting = f"{LENGTH}; {rules}, {MODEL} servers; the first {SHARE:.0%} of the pages"
         return [PaperItem(name, title, setting, claims, [table], [chart])]
 
     return PaperPart([_time_run(cache, web, seed) for seed, web in enumerate(webs, 1)], items)

@@ -28,6 +28,7 @@ from trapline.lab.simulated import PERCENTS, at_percents, mean_and_spread, mean_
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import Floats, KnownWeb, WebCache, WebSource
 from trapline.simulate import constant_servers, simulate
+from trapline.simulate.breakdown import pagerank_by_depth, pagerank_by_group
 from trapline.simulate.log import fetched
 from trapline.simulate.metrics import cumulative, tau_b
 from trapline.strategies import load_strategy
@@ -37,6 +38,7 @@ DAYS = 8
 CONNECTIONS, DELAY_S, LATENCY_S, LATENCY_SPREAD = 64, 0.03, 0.02, 0.5
 LENGTH, BREADTH = "larger-sites-first", "breadth-first"
 SHALLOW = 4  # clicks from a home page: "3-4 clicks away the correlation is very low"
+LEVELS = 2 * SHALLOW + 1  # depths that are shown, from home pages on
 _STEPS = 1_500_000  # duration of a live crawl, in pages of a simulated one
 SETTING = (
     f"live crawl of a web on loopback; r = {CONNECTIONS}, w = {DELAY_S:g} s, k = 1, latency {LATENCY_S:g} s (median; "
@@ -47,9 +49,13 @@ SETTING = (
 # ---- runs
 
 
-def live_key(source: WebSource, strategy: str) -> str:
-    crawl = _crawl(strategy).name
-    return f"{source.name}; {crawl}, latency {LATENCY_S:g}"
+def live_key(source: WebSource, strategy: str, seed: int) -> str:
+    servers = f"latency {LATENCY_S:g}, spread {LATENCY_SPREAD:g}, seed {seed}"
+    return f"{source.name}; {_crawl(strategy).name}, {servers}; {DAYS} days"
+
+
+def live_results(results: Results, webs: Sequence[WebSource], strategy: str) -> list[Result]:
+    return [results[live_key(web, strategy, seed)] for seed, web in enumerate(webs, 1)]
 
 
 def _crawl(strategy: str) -> LiveConditions:
@@ -75,30 +81,35 @@ def live_run(cache: WebCache, source: WebSource, strategy: str, seed: int) -> St
             "bytes": int(log.size.sum()),
         }
 
-    return StudyRun(live_key(source, strategy), _STEPS, compute, source.name, is_timed=True)
+    return StudyRun(live_key(source, strategy, seed), _STEPS, compute, source.name, is_timed=True)
 
 
 def _by_day(log: LiveLog, pagerank: Floats) -> Result:
-    """Return the shares of pages and PageRank fetched by the end of each day, and the mean PageRank of the pages of each day, relative
-    to the mean of all."""
+    """Return the shares of pages and PageRank fetched by the end of each day, relative to all that the crawl fetched, and the average
+    PageRank of the pages of each day.
+
+    The measure is `pagerank_by_group`. `pagerank_by_period` has it for round periods of time instead of days.
+    """
     day = np.minimum((log.end_s / log.end_s[-1] * DAYS).astype(np.int64), DAYS - 1)
-    pages = np.bincount(day, minlength=DAYS)
-    gained = np.bincount(day, pagerank[log.page], minlength=DAYS)
-    average = gained / np.maximum(pages, 1) / pagerank[log.page].mean()
+    pages, shares, average = pagerank_by_group(day, DAYS, log.page, pagerank)
     return {
-        "pages": (np.cumsum(pages) / pages.sum()).tolist(),
-        "pagerank": (np.cumsum(gained) / gained.sum()).tolist(),
-        "average": average.tolist(),
+        "pages": (np.cumsum(pages) / sum(pages)).tolist(),
+        "pagerank": (np.cumsum(shares) / sum(shares)).tolist(),
+        "average": average,
     }
 
 
 def _by_depth(log: LiveLog, web: KnownWeb) -> Result:
-    """Return the mean PageRank by depth, relative to the mean of all pages, and its correlation with depth near home pages and beyond."""
-    depth, rank = depths(web.graph)[log.page], web.pagerank[log.page]
-    levels = range(2 * SHALLOW + 1)
-    means = [float(rank[depth == level].mean() / rank.mean()) if (depth == level).any() else None for level in levels]
+    """Return the average PageRank of the first levels, and the correlation of PageRank and depth near home pages and beyond."""
+    clicks = depths(web.graph)
+    depth, rank = clicks[log.page], web.pagerank[log.page]
+    averages = pagerank_by_depth(log.page, web.pagerank, clicks).average_pagerank
     near, far = (depth >= 1) & (depth < SHALLOW), depth >= SHALLOW
-    return {"by_depth": means, "tau_near": _tau(depth[near], rank[near]), "tau_far": _tau(depth[far], rank[far])}
+    return {
+        "by_depth": averages[:LEVELS],
+        "tau_near": _tau(depth[near], rank[near]),
+        "tau_far": _tau(depth[far], rank[far]),
+    }
 
 
 def _tau(depth: np.ndarray, rank: Floats) -> float:
@@ -138,7 +149,7 @@ class RealCrawlNames(NamedTuple):
 
 def real_crawl(names: RealCrawlNames, cache: WebCache, webs: Sequence[WebSource]) -> PaperPart:
     def items(results: Results) -> list[PaperItem]:
-        found = [results[live_key(web, LENGTH)] for web in webs]
+        found = live_results(results, webs, LENGTH)
         setting = f"{LENGTH}; {SETTING}; a day is 1/{DAYS} of the crawl"
         return [
             PaperItem(names.by_day, "Pages and PageRank by day", setting, _day_claims(found), [_table_two(found)], [_day_chart(found)]),
@@ -185,15 +196,22 @@ def _day_chart(found: Sequence[Result]) -> PaperChart:
 
 
 def _falls(found: Sequence[Result]) -> PaperClaim:
-    first, last = ([float(one["average"][at]) for one in found] for at in (0, -1))
+    first, last = ([float(one["average"][at] or 0.0) for one in found] for at in (0, -1))
     text = "The average PageRank falls: the first day's is above the last day's, in multiples of the mean of all pages"
     return at_least(text, "falls", differences(first, last))
 
 
 def _average_chart(found: Sequence[Result]) -> PaperChart:
-    curve = (list(range(1, DAYS + 1)), mean_curve([one["average"] for one in found]))
+    days, y = _averages([one["average"] for one in found])
     of_mean = "average PageRank (mean of all pages = 1)"
+    curve = [day + 1 for day in days], y
     return PaperChart("average", "Average PageRank of the pages of a day", "day", of_mean, {LENGTH: curve})
+
+
+def _averages(curves: Sequence[Sequence[float | None]]) -> tuple[list[int], list[float]]:
+    """Return the groups in which every crawl has pages, and the mean of their averages over the crawls."""
+    groups = [group for group, values in enumerate(zip(*curves, strict=False)) if None not in values]
+    return groups, mean_curve([[float(curve[group] or 0.0) for group in groups] for curve in curves])
 
 
 def _depth_claims(found: Sequence[Result]) -> list[PaperClaim]:
@@ -207,10 +225,9 @@ def _depth_claims(found: Sequence[Result]) -> list[PaperClaim]:
 
 
 def _depth_chart(found: Sequence[Result]) -> PaperChart:
-    levels = [level for level in range(2 * SHALLOW + 1) if all(one["by_depth"][level] is not None for one in found)]
-    y = [sum(float(one["by_depth"][level]) for one in found) / len(found) for level in levels]
+    curve = _averages([one["by_depth"] for one in found])
     of_mean = "average PageRank (mean of all pages = 1)"
-    return PaperChart("depth", "Average PageRank by depth", "clicks from a home page", of_mean, {LENGTH: (levels, y)})
+    return PaperChart("depth", "Average PageRank by depth", "clicks from a home page", of_mean, {LENGTH: curve})
 
 
 # ---- t. fig. 4.16: two strategies over time
@@ -220,7 +237,7 @@ def two_strategies(name: str, cache: WebCache, webs: Sequence[WebSource]) -> Pap
     runs = [live_run(cache, web, s, seed) for seed, web in enumerate(webs, 1) for s in (LENGTH, BREADTH)]
 
     def items(results: Results) -> list[PaperItem]:
-        found = {s: [results[live_key(web, s)] for web in webs] for s in (LENGTH, BREADTH)}
+        found = {s: live_results(results, webs, s) for s in (LENGTH, BREADTH)}
         whole = [float(one["seconds"][-1]) for one in found[BREADTH]]
 
         def pages(strategy: str, moment: float) -> list[float]:

@@ -55,6 +55,11 @@ class XuTrace:
         """Return the conditions with cycles of this length."""
         return replace(self._base, cycle_s=polls * self._poll_s, measure=Measure(t0_s=self._poll_s))
 
+    @property
+    def accesses(self) -> int:
+        """Accesses with which the capacity is calibrated; a figure may have others."""
+        return self._base.accesses
+
     def cycle(self, polls: int) -> str:
         return duration(polls * self._poll_s)
 
@@ -97,8 +102,9 @@ class _Curve:
         )
         errors = f"{given.schedule_errors}{', calibrated' if given.calibrated else ''}"
         place = "a second before polls" if self.early else "at polls"
-        levels = ", ".join(f"{share:.2f} {level}" for level, share in given.levels.items())
-        return f"{self.trace.name}; {self.policy}; cycle {self.polls}; {levels}; {workload} {errors}; x{cell.times:g}; updates {place}"
+        capacity = f"x{cell.times:g} of the capacity with {self.trace.accesses} accesses"
+        levels = ", ".join(f"{share:g} {level}" for level, share in given.levels.items())
+        return f"{self.trace.name}; {self.policy}; cycle {self.polls}; {levels}; {workload} {errors}; {capacity}; updates {place}"
 
 
 class Xu:
@@ -288,7 +294,7 @@ class Xu:
 
 
 def _calibration(trace: XuTrace) -> str:
-    return f"{trace.name}; capacity"
+    return f"{trace.name}; capacity, {trace.accesses} accesses"
 
 
 def _signed(value: float, claim: XuClaim) -> str:
