@@ -39,11 +39,11 @@ def generated(pages: int, sites: int, seed: int) -> WebSource:
 
 def recorded(name: str, graph: Graph) -> WebSource:
     """Return the user's web. The checksum tells two files of the same name apart."""
-    about = f"{name}, {graph.pages:,} pages, {graph.links:,} links, checksum {_checksum(graph):08x}"
+    about = f"{name}, {graph.pages:,} pages, {graph.links:,} links, checksum {checksum(graph):08x}"
     return WebSource(about, lambda: KnownWeb(graph, pagerank(graph)), graph.pages)
 
 
-def _checksum(graph: Graph) -> int:
+def checksum(graph: Graph) -> int:
     """Return the CRC-32 of everything in the graph that a crawl reads."""
     found = 0
     for values in (graph.offsets, graph.targets, graph.site, graph.home, graph.dynamic, graph.ips):

@@ -92,6 +92,7 @@ def _webs(options: ChoOptions) -> list["CrawledWeb"]:
     """Return all webs. All graphs are read before any experiment runs."""
     from trapline.graph import LoadOptions, WebModel, build, load_graph
     from trapline.lab.cho.crawled_web import CrawledWeb
+    from trapline.lab.webs import checksum
 
     if not options.graph:
         pages = options.pages or (20_000 if options.quick else 200_000)
@@ -101,7 +102,10 @@ def _webs(options: ChoOptions) -> list["CrawledWeb"]:
         loading = LoadOptions(False, options.ids_per_site, progress.update)
         graphs = [(path, _fit(path, load_graph(Path(path), loading))) for path in options.graph]
     webs = [
-        CrawledWeb(f"{Path(path).name}, {graph.pages:,} pages, {graph.sites:,} sites", graph) for path, graph in graphs
+        CrawledWeb(
+            f"{Path(path).name}, {graph.pages:,} pages, {graph.sites:,} sites, checksum {checksum(graph):08x}", graph
+        )
+        for path, graph in graphs
     ]
     refuse_same_names("--graph", "graph", (web.name for web in webs))
     return webs
