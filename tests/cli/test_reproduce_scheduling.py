@@ -65,6 +65,12 @@ def test_a_graph_of_the_user_is_used(tmp_path: Path) -> None:
         assert any(run.key.startswith(f"{plan.webs[0]}; ") for run in plan.runs())
 
 
+def test_the_short_form_has_the_live_crawls_of_servers_as_slow_as_real_ones() -> None:
+    options = PaperOptions(quick=True)
+    assert any("live batches by protocol" in run.key for run in cao_plan(options).runs())
+    assert any("simulated and live" in run.key for run in thesis_plan(options).runs())
+
+
 def test_mistakes_are_reported_in_one_line(tmp_path: Path, capsys: Captured) -> None:
     assert run([*SMALL, "--graph", "absent", "-o", str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1

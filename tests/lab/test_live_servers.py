@@ -66,6 +66,25 @@ def test_a_live_crawl_fetches_the_pages_of_the_simulated_one() -> None:
     assert (np.diff(found.end_s) >= 0).all() and found.end_s[0] > 0
 
 
+def test_both_crawls_end_when_the_last_page_is_complete_and_wait_for_no_other() -> None:
+    """A tenth of the pages takes 20 s. Both crawls begin some of them, and fetch 40 others in the meantime."""
+    model = replace(MODELS["constant"], think_median_s=0.02, stall_share=0.1, stall_median_s=20.0, stall_spread=0.0)
+    given = LiveSetting(generate(60, 20, seed=1), model, delay_s=0.0, all_known=True, max_pages=40)
+    assert len(simulated(given).page) == 40 and simulated(given).end_s[-1] < 1.0
+    found = live(given)
+    assert len(found.page) == 40 and found.end_s[-1] < 10.0
+    assert found.taken_s.max() < 10.0
+
+
+def test_both_crawls_fetch_the_pages_that_were_made_smaller() -> None:
+    """The servers send 10,000 bytes a second; the pages of the graph are larger than what half a second allows."""
+    model = replace(MODELS["constant"], think_median_s=0.01, speed_median=10_000.0)
+    given = LiveSetting(generate(30, 6, seed=1), model, delay_s=0.0, max_transfer_s=0.5)
+    assert given.graph.sizes is not None and given.graph.sizes.max() > 100_000
+    assert simulated(given).taken_s.max() < 0.6
+    assert live(given).taken_s.max() < 5.0
+
+
 def test_the_time_of_the_crawler_itself_makes_pages_slower() -> None:
     plain, slower = simulated(SETTING), simulated(replace(SETTING, own_s=0.25))
     assert own_seconds(plain, slower) == pytest.approx(0.25)

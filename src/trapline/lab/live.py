@@ -3,6 +3,8 @@
 What was fetched, and when, is read from the log of the servers. This module does not know what the papers expect.
 """
 
+import math
+import signal
 import tempfile
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 
 from trapline.crawl.engine.options import CrawlOptions, live_rules
 from trapline.crawl.engine.run import open_crawl
-from trapline.crawl.engine.status import DRAINED, INTERRUPTED, MAX_PAGES, CrawlStatus
+from trapline.crawl.engine.status import DRAINED, INTERRUPTED, MAX_PAGES, TERMINATED, CrawlStatus
 from trapline.errors import TraplineError
 from trapline.processor import ProcessorTime, processor_clock
 from trapline.testweb import RequestLog, ServedWeb, serve
@@ -72,19 +74,28 @@ def crawl_live(web: ServedWeb, crawl: LiveConditions) -> LiveLog:
     return _first_answers(log, used)
 
 
-def run_crawl(options: CrawlOptions, folder: Path) -> ProcessorTime:
+def run_crawl(options: CrawlOptions, folder: Path, enough: float = math.inf) -> ProcessorTime:
     """Crawl to the end. Return the processor time of this process since the first status, when the crawl loop begins. Ctrl-C ends
-    the study, not only the crawl."""
+    the study, not only the crawl.
+
+    `enough`: stop the crawl when this many pages are complete, and abort the pages in flight. The crawl fetches some pages
+    more, because it looks twice a second. With `max_pages` instead, a crawl that has enough pages complete or in flight
+    requests no others and waits for the slowest of them, which a simulated crawl does not.
+    """
     clock: Callable[[], ProcessorTime] | None = None
+    expected = [DRAINED, MAX_PAGES]
 
     def show(status: CrawlStatus) -> None:
         nonlocal clock
         clock = clock or processor_clock()
+        if status.progress.pages >= enough and status.progress.active:
+            expected.append(TERMINATED)
+            signal.raise_signal(signal.SIGTERM)  # the second one aborts the pages in flight: crawl/engine/run.py
 
     stopped_by = open_crawl(options, folder, nullcontext(show))["stopped_by"]
     if stopped_by == INTERRUPTED:
         raise KeyboardInterrupt
-    if stopped_by not in (DRAINED, MAX_PAGES):
+    if stopped_by not in expected:
         raise TraplineError(f"the live crawl was stopped by {stopped_by}; run it again")
     return (clock or processor_clock())()
 

@@ -40,6 +40,9 @@ LIVE_PROTOCOLS = dict(zip(PROTOCOLS, ("1.1", "1.0", "pipelining"), strict=True))
 IDLE_S = 0.2
 """An idle connection is closed after this time. The simulator keeps no connection between two visits, and a live crawl that
 waits longer than this does not either."""
+BATCH_SHARE = 0.9
+"""Share of the pages of a batch that is fetched. The others are on the slowest sites: a site sends one page after the other,
+so that every protocol waits for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +59,10 @@ class LiveSetting:
     all_known: bool = False
     """whether the crawl begins with all pages instead of the home pages: one batch of known pages"""
     max_pages: int | None = None
+    """number of complete pages at which both crawls end; None: all pages"""
     seed: int = 0
     max_transfer_s: float = math.inf
-    """pages that take longer to transfer are made smaller: a crawl would wait for a single page at its end"""
+    """pages that take longer to transfer are made smaller, in both crawls"""
     own_s: float = 0.0
     """time that the crawler and the machine add to each answer; for simulated crawls only"""
 
@@ -84,6 +88,9 @@ class CrawlTimes:
     page: Ids
     end_s: Floats  # since the first request
     taken_s: Floats  # time of each page, from its request to its end
+
+    def first(self, pages: int | None) -> "CrawlTimes":
+        return CrawlTimes(self.page[:pages], self.end_s[:pages], self.taken_s[:pages])
 
     def pages_per_second(self, share: float = 0.9) -> float:
         """Return the throughput until this share of the pages is fetched: the last pages wait for the slowest sites."""
@@ -119,8 +126,9 @@ def live(given: LiveSetting) -> CrawlTimes:
     web = build_web(given.graph, names="address", sites_per_address=1, seed=given.seed, servers=given.servers)
     with serve(web) as server, tempfile.TemporaryDirectory(prefix="trapline-lab-") as scratch:
         folder = Path(scratch) / "crawl"
-        run_crawl(_options(given, server), folder)
-        return _times(folder, {server.web.url(page): page for page in range(given.graph.pages)})
+        run_crawl(_options(given, server), folder, math.inf if given.max_pages is None else given.max_pages)
+        found = _times(folder, {server.web.url(page): page for page in range(given.graph.pages)})
+    return found.first(given.max_pages)
 
 
 def _options(given: LiveSetting, server: Served) -> CrawlOptions:
@@ -132,7 +140,6 @@ def _options(given: LiveSetting, server: Served) -> CrawlOptions:
         rules=replace(given.rules, pipelining=given.protocol == "pipelining"),
         pause_s=0.0,
         http=LIVE_PROTOCOLS[given.protocol],
-        max_pages=math.inf if given.max_pages is None else given.max_pages,
         scope="any",
         allow_private=True,
         limits=Limits(idle_s=IDLE_S, body_bytes=1 << 26),
@@ -249,15 +256,16 @@ def protocol_batches(
     """Fetch pages that are all known from the start, without delays, with as many pages in a visit as servers allow.
 
     With HTTP/1.0 a visit has one page, because a visit of a live crawl ends with its connection. Live crawls run for the
-    numbers of connections in `live_connections`.
+    numbers of connections in `live_connections`. Every crawl ends when the share BATCH_SHARE of the pages is complete.
     """
-    batch = replace(given, strategy="breadth-first", delay_s=0.0, all_known=True)
+    most = math.ceil(BATCH_SHARE * given.graph.pages)
+    batch = replace(given, strategy="breadth-first", delay_s=0.0, all_known=True, max_pages=most)
     found = []
     for count in connections:
         for protocol in PROTOCOLS:
             one = replace(batch, connections=count, protocol=protocol, per_connection=int(protocol == "http/1.0"))
-            actual = live(one).pages_per_second() if count in live_connections else None
-            found.append(ProtocolBatch(protocol, count, simulated(one).pages_per_second(), actual))
+            actual = live(one).pages_per_second(1.0) if count in live_connections else None
+            found.append(ProtocolBatch(protocol, count, simulated(one).pages_per_second(1.0), actual))
     return found
 
 

@@ -103,11 +103,6 @@ class PaperPlan:
         return Paper(self.name, self.title, items, list(dict.fromkeys(self.webs)))
 
 
-def not_run(name: str, title: str, why: str) -> PaperPart:
-    """Return the part of an item that is not run, so that the page names it."""
-    return PaperPart([], lambda _: [PaperItem(name, title, "Not run.", notes=[why])])
-
-
 # ---- verdicts
 
 

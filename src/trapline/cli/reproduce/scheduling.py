@@ -63,7 +63,7 @@ _SPEED_PAGES = 1_000_000  # of webs for speed, of which a tenth is fetched
 _HISTORY_PAGES = 200_000  # of evolving webs
 _CASTILLO_PAGES, _CASTILLO_QUICK = 3_500_000, 20_000
 _LIVE_PAGES, _LIVE_QUICK, _LIVE_PAGES_PER_SITE = 10_000, 1_500, 10  # of webs on loopback
-_TIMED = (1_000, 100)  # pages and sites of webs on loopback with slow servers; not with --quick
+_TIMED, _TIMED_QUICK = (1_000, 100), (400, 100)  # pages and sites of webs on loopback with slow servers
 _CASTILLO = _what(_CASTILLO_PAGES, _CASTILLO_QUICK)
 
 
@@ -117,7 +117,7 @@ def _castillo_webs(options: PaperOptions) -> "CastilloWebs":
     speeds = [generated(fast, _sites(fast), seed) for seed in options.seeds]
     live_pages = min(pages, _LIVE_QUICK if options.quick else _LIVE_PAGES)
     live = [generated(live_pages, live_pages // _LIVE_PAGES_PER_SITE, seed) for seed in options.seeds]
-    timed = [] if options.quick else [generated(*_TIMED, seed) for seed in options.seeds]
+    timed = [generated(*(_TIMED_QUICK if options.quick else _TIMED), seed) for seed in options.seeds]
     return CastilloWebs(orders, histories, speeds, live, timed)
 
 
@@ -128,8 +128,8 @@ def _sites(pages: int) -> int:
 # ---- cao: 30,000 pages on 500 servers.
 
 _CAO_PAGES, _CAO_PAGES_PER_SITE = 30_000, 60
-# Live crawls, with --quick and without: sites and pages of a site, and pages of a crawl of fast servers.
-_LIVE = (500, 50)  # pages and sites of webs for batches by protocol; not with --quick
+# Live crawls, with --quick and without: pages and sites of webs, sites and pages of a site, and pages of a crawl of fast servers.
+_LIVE = ((200, 80), (500, 50))  # pages and sites of webs for batches by protocol
 _PROBED = ((30, 220), (500, 220))
 _FAST = ((20, 40), (20, 300))
 _FAST_PAGES = (200, 4_000)
@@ -156,7 +156,7 @@ def cao_plan(options: PaperOptions) -> "PaperPlan":
     sites = max(_LEAST_SITES, pages // _CAO_PAGES_PER_SITE)
     webs = _graphs(options.graph) or [generated(pages, sites, seed) for seed in options.seeds]
     probed, fast = (equal_sites(*(quick if options.quick else whole)) for quick, whole in (_PROBED, _FAST))
-    live = [] if options.quick else [generated(*_LIVE, seed) for seed in options.seeds]
+    live = [generated(*_LIVE[not options.quick], seed) for seed in options.seeds]
     return cao(CaoWebs(webs, live, probed, fast, _FAST_PAGES[not options.quick], options.seeds))
 
 

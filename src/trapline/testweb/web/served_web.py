@@ -250,7 +250,8 @@ def build_web(
     """Build the web of a graph. Its port and the time of its start are set when it is served.
 
     `names` is one of NAMINGS. If `sites_per_address` is None, sites share addresses as in the graph. `servers` replace
-    what `behaving` says about times, bandwidth and connections, by the numbers that the simulator computes with.
+    what `behaving` says about times, bandwidth and connections, by the numbers that the simulator computes with, and
+    pages have the sizes of `servers`.
     """
     address_of = grouped(graph.sites, graph.ips.tolist(), sites_per_address)
     where = addresses(max(address_of) + 1)
@@ -264,7 +265,7 @@ def build_web(
         site=array("i", graph.site.astype(np.int32).tobytes()),
         offsets=array("q", graph.offsets.astype(np.int64).tobytes()),
         targets=np.array(graph.targets, np.int32),
-        sizes=array("q", _sizes(graph, seed).astype(np.int64).tobytes()),
+        sizes=array("q", _sizes(graph, seed, servers).astype(np.int64).tobytes()),
         paths=_paths(graph, RESERVED if providers else ()),
         latency_s=array("d", np.broadcast_to(servers.latency_s, graph.pages).tolist()) if servers else None,
         changes=changes,
@@ -319,8 +320,10 @@ def _with_servers(behaving: tuple[Behaviour, ...], servers: "Servers | None") ->
     )
 
 
-def _sizes(graph: "Graph", seed: int) -> NDArray[np.int64]:
-    """Return the recorded sizes of pages, or sizes drawn as the generator of webs does."""
+def _sizes(graph: "Graph", seed: int, servers: "Servers | None") -> NDArray[np.int64] | NDArray[np.float64]:
+    """Return the sizes of pages: those of the servers, the recorded ones, or sizes drawn as the generator of webs does."""
+    if servers is not None:
+        return np.broadcast_to(servers.size, graph.pages)
     if graph.sizes is not None:
         return graph.sizes
     from trapline.graph.page_sizes import page_sizes
