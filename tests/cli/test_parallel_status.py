@@ -20,8 +20,13 @@ from tests.parallel.processes_world import (
     wait_for,
 )
 from trapline.cli import run
-from trapline.parallel.folder.manifest import read
+from trapline.crawl.engine.options import CrawlOptions, live_rules
+from trapline.parallel import CROSS_OVER, FIREWALL
+from trapline.parallel.folder.link_policy import LinkPolicy
+from trapline.parallel.folder.manifest import create, read
+from trapline.parallel.live import control
 from trapline.parallel.live.control import WHERE
+from trapline.parallel.partition import Partitioning
 from trapline.testweb import check
 
 Captured = pytest.CaptureFixture[str]
@@ -75,13 +80,40 @@ def check_output(folder: Path, seen: dict[str, Any]) -> None:
         (0, True, "127.0.0.1"),
         (1, True, "127.0.0.1"),
     ]
-    head, names, *rows = seen["table"].splitlines()
+    head, how, names, *rows = seen["table"].splitlines()
     assert head.startswith(f"{folder}: 2 partitions, ")
+    assert how == "mode exchange, partition function address, exchanges links with every batch"
     assert names.split() == ["pages", "pages/s", "refetched", "waiting", "batches", "made", "received", "host"]
     assert [row.split()[0] for row in rows] == ["0", "1"] and all(" connected for " in row for row in rows)
     assert "can grow, but not shrink" in seen["fewer"] and "already has 2 processes" in seen["same"]
     assert "restarting with 4 partitions" in seen["order"]
     assert not (folder / WHERE).exists()
+
+
+@pytest.mark.parametrize(
+    ("policy", "kind", "every", "line"),
+    [
+        (LinkPolicy(), "rendezvous", 0, "mode exchange, partition function rendezvous, exchanges links with every batch"),
+        (LinkPolicy(every_pages=500), "site-hash", 500,
+         "mode exchange, partition function site-hash, exchanges links every 500 pages"),
+        (LinkPolicy(FIREWALL), "site-hash", None, "mode firewall, partition function site-hash"),
+        (LinkPolicy(CROSS_OVER), "suffix", None, "mode cross-over, partition function suffix"),
+    ],
+)  # fmt: skip
+def test_the_status_shows_how_the_partitions_work_together(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch,
+    policy: LinkPolicy, kind: str, every: int | None, line: str,
+) -> None:  # fmt: skip
+    options = CrawlOptions(
+        ("http://a.test/",), rules=live_rules(ip_delay_s=0.0),
+        own_hosts=("test",) if policy.mode == CROSS_OVER else (),
+    )  # fmt: skip
+    create(tmp_path / "c", options, Partitioning(kind, 2, {"edu": 1} if kind == "suffix" else {}), policy)
+    answer = {"seconds": 1.0, "doing": "", "stopped_by": "", "partitions": []}
+    monkeypatch.setattr(control, "ask", lambda folder, **request: answer)
+    found = json.loads(output_of(capsys, "status", tmp_path / "c", "--json"))
+    assert found == {"mode": policy.mode, "partition": kind, "exchange_every": every} | answer
+    assert output_of(capsys, "status", tmp_path / "c").splitlines()[1] == line
 
 
 @pytest.mark.parametrize("command", [("status", "{}"), ("resize", "{}", 3)])

@@ -14,7 +14,7 @@ import click
 from trapline.cli.lazy import Lazy, LazyGroup
 from trapline.cli.options.values import count
 from trapline.errors import ConfigError
-from trapline.parallel import MOST_PROCESSES
+from trapline.parallel import EXCHANGE, MOST_PROCESSES
 from trapline.terminal import say, say_text
 from trapline.units import counted, duration, three_digits
 
@@ -50,13 +50,16 @@ _HEADS = ("", "pages", "pages/s", "refetched", "waiting", "batches made", "recei
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(folder: Path, as_json: bool) -> None:
-    """Show the status of every partition of the crawl that runs in DIR.
+    """Show the mode, the partition function and the status of every partition of the crawl that runs in DIR.
 
     `trapline status DIR` shows the whole crawl, whether it runs or not.
     """
+    from trapline.parallel.folder.manifest import read
     from trapline.parallel.live.control import ask
 
-    found = ask(folder, status=True)
+    answer, manifest = ask(folder, status=True), read(folder)
+    every = manifest.policy.every_pages if manifest.policy.mode == EXCHANGE else None
+    found = {"mode": manifest.policy.mode, "partition": manifest.kind, "exchange_every": every} | answer
     if as_json:
         say_text(json.dumps(found, indent=1))
     else:
@@ -68,7 +71,15 @@ def _lines(folder: Path, found: dict[str, Any], now: float) -> Iterator[str]:
     doing = f"; {found['doing']}" if found["doing"] else ""
     pages = sum(part["pages"] for part in parts)
     yield f"{folder}: {counted(len(parts), 'partition')}, {counted(pages, 'page')} in {duration(found['seconds'])}{doing}"
+    yield f"mode {found['mode']}, partition function {found['partition']}{_interval(found['exchange_every'])}"
     yield from _table([_HEADS, *(_row(part, now) for part in parts)])
+
+
+def _interval(pages: int | None) -> str:
+    """Return when a partition sends links. `pages`: between two exchanges; 0: no limit was given; None: it sends none."""
+    if pages is None:
+        return ""
+    return f", exchanges links every {counted(pages, 'page')}" if pages else ", exchanges links with every batch"
 
 
 def _row(part: dict[str, Any], now: float) -> tuple[str, ...]:
