@@ -64,6 +64,21 @@ def test_a_manifest_with_impossible_values_is_refused(tmp_path: Path, nonsense: 
         read(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "suffixes", [None, [], "edu", 0, ["edu"], {"edu": 1.0}, {"edu": True}, {"edu": "1"}, {"edu": None}], ids=str
+)
+@pytest.mark.parametrize("kind", ["address", "suffix"])
+def test_damaged_suffixes_are_named_with_what_to_do(tmp_path: Path, suffixes: object, kind: str) -> None:
+    options = replace(OPTIONS, rules=live_rules(ip_delay_s=0.0)) if kind == "suffix" else OPTIONS
+    create(tmp_path, options, Partitioning(kind, 2, {"edu": 1} if kind == "suffix" else {}))
+    found = json.loads((tmp_path / MANIFEST).read_text())
+    (tmp_path / MANIFEST).write_text(json.dumps({**found, "suffixes": suffixes}))
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path)
+    assert "suffixes must be an object" in str(refused.value) and "restore it from a copy" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
 def test_a_manifest_of_another_version_is_refused(tmp_path: Path) -> None:
     create(tmp_path, OPTIONS, Partitioning("address", 2))
     found = json.loads((tmp_path / MANIFEST).read_text())

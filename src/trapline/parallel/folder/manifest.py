@@ -147,8 +147,11 @@ def _manifest(folder: Path, found: Mapping[str, Any]) -> Manifest:
     began = found.get("began")
     if not (began is None or (type(began) in (int, float) and 0.0 < began < inf)):
         raise ValueError("began must be a time in seconds")
+    suffixes = found["suffixes"]
+    if not (isinstance(suffixes, dict) and all(type(partition) is int for partition in suffixes.values())):
+        raise ValueError("suffixes must be an object with the number of a partition for each suffix")
     policy = LinkPolicy.from_json(found["policy"])
-    manifest = Manifest(folder, crawl, kind, tuple(sizes), options, runs, stopped_by, began, found["suffixes"], policy)
+    manifest = Manifest(folder, crawl, kind, tuple(sizes), options, runs, stopped_by, began, suffixes, policy)
     try:
         check(policy, manifest.partitioning, options)
     except ConfigError as error:
