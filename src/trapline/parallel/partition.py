@@ -23,7 +23,8 @@ from trapline.graph.strings import encoded
 from trapline.parallel import MOST_PARTITIONS
 
 Owners = NDArray[np.int32]
-KINDS = ("site-hash", "url-hash", "rendezvous", "address", "suffix")
+BY_ADDRESS, BY_URL = "address", "url-hash"
+KINDS = ("site-hash", BY_URL, "rendezvous", BY_ADDRESS, "suffix")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +51,18 @@ class Partitioning:
 
     @property
     def keeps_sites_whole(self) -> bool:
-        return self.kind != "url-hash"
+        return self.kind != BY_URL
 
     def owner_of(self, url: bytes, site: bytes, address: bytes) -> int:
         """Return the owner of one page. Arguments that this kind of function does not use may have any value."""
-        if self.kind == "url-hash":
+        if self.kind == BY_URL:
             return _hash(url) % self.partitions
         if self.kind == "site-hash":
             return _hash(site) % self.partitions
         if self.kind == "suffix":
             near = self._near(site)
             return _rendezvous(site, self.partitions) if near is None else near
-        return _rendezvous(address if self.kind == "address" else site, self.partitions)
+        return _rendezvous(address if self.kind == BY_ADDRESS else site, self.partitions)
 
     def _near(self, site: bytes) -> int | None:
         """Return the partition of the longest suffix that the host ends in; None if no suffix matches."""

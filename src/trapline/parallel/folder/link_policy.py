@@ -19,11 +19,10 @@ from trapline.fetch.urls import canonical, host_port, origin
 from trapline.graph import LoadOptions, load_graph
 from trapline.graph.strings import encoded
 from trapline.parallel import CROSS_OVER, EXCHANGE, FIREWALL
-from trapline.parallel.partition import Partitioning, most_linked
+from trapline.parallel.partition import BY_ADDRESS, BY_URL, Partitioning, most_linked
 
 MODES = (EXCHANGE, FIREWALL, CROSS_OVER)
-_BY_ADDRESS, _BY_URL = "address", "url-hash"
-_GROWING = (_BY_ADDRESS, "rendezvous", "suffix")  # functions by which sites move only to new partitions
+_GROWING = (BY_ADDRESS, "rendezvous", "suffix")  # functions by which sites move only to new partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class LinkPolicy:
 
 def check(policy: LinkPolicy, partitioning: Partitioning, options: CrawlOptions) -> None:
     """Raise `ConfigError` if the crawl cannot work in this way, or would be impolite to hosts of others."""
-    if partitioning.kind == _BY_ADDRESS and policy.mode != EXCHANGE:
+    if partitioning.kind == BY_ADDRESS and policy.mode != EXCHANGE:
         raise ConfigError(
             f"--partition address needs --mode exchange, because one process looks up the owner of a host for all;"
             f" with --mode {policy.mode}, give --partition rendezvous"
@@ -62,7 +61,7 @@ def check(policy: LinkPolicy, partitioning: Partitioning, options: CrawlOptions)
     foreign = [seed for seed in options.seeds if not is_among(host_port(origin(seed))[1], options.own_hosts)]
     if options.own_hosts and foreign:
         raise ConfigError(f"seed {foreign[0]}: its host is not in --own-hosts; add the host, or omit the seed")
-    if options.refresh is not None and (policy.mode == CROSS_OVER or partitioning.kind == _BY_URL):
+    if options.refresh is not None and (policy.mode == CROSS_OVER or partitioning.kind == BY_URL):
         named = "--mode cross-over" if policy.mode == CROSS_OVER else "--partition url-hash"
         raise ConfigError(f"--refresh does not work with {named}: it needs one process for each site; omit one of them")
 
@@ -75,9 +74,9 @@ def why_impolite(policy: LinkPolicy, partitioning: Partitioning, options: CrawlO
     together = f"several processes visit one host, but each keeps --delay only for its own visits; {own}"
     if policy.mode == CROSS_OVER:
         return f"--mode cross-over: {together}, or use --mode exchange"
-    if partitioning.kind == _BY_URL:
+    if partitioning.kind == BY_URL:
         return f"--partition url-hash: {together}, or use --partition site-hash"
-    if partitioning.kind != _BY_ADDRESS and options.rules.address_delay_s > 0.0:
+    if partitioning.kind != BY_ADDRESS and options.rules.address_delay_s > 0.0:
         cause = f"--mode {policy.mode} --partition {partitioning.kind}: several processes may visit one address"
         return f"{cause}, but each keeps --ip-delay only for its own visits; give --ip-delay 0, or {own}"
     return ""
@@ -85,7 +84,7 @@ def why_impolite(policy: LinkPolicy, partitioning: Partitioning, options: CrawlO
 
 def shares_hosts(policy: LinkPolicy, partitioning: Partitioning) -> bool:
     """Return whether several partitions may have the same sites and pages."""
-    return policy.mode == CROSS_OVER or partitioning.kind == _BY_URL
+    return policy.mode == CROSS_OVER or partitioning.kind == BY_URL
 
 
 def why_fixed(policy: LinkPolicy, partitioning: Partitioning) -> str:

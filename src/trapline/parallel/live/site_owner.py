@@ -19,9 +19,9 @@ from dataclasses import replace
 
 from trapline.fetch.dns import Resolver
 from trapline.fetch.urls import host_port
-from trapline.parallel.partition import Partitioning
+from trapline.parallel.partition import BY_ADDRESS, BY_URL, Partitioning
 
-_BY_ADDRESS, _BY_NAME, _BY_URL = "address", "rendezvous", "url-hash"
+_BY_NAME = "rendezvous"
 
 
 class SiteOwners:
@@ -43,7 +43,7 @@ class SiteOwners:
         sites that are not ours any more; 0: the number when this partition was added."""
         self.own, self.partitions = own, partitioning.partitions
         self._partitioning = partitioning
-        self._by_address, self._by_url = partitioning.kind == _BY_ADDRESS, partitioning.kind == _BY_URL
+        self._by_address, self._by_url = partitioning.kind == BY_ADDRESS, partitioning.kind == BY_URL
         self._table = Resolver(hosts)  # used only for addresses that are known without DNS
         self._addresses = dict(assigned)  # of settled hosts; "": the host has none
         self._owners: dict[str, int] = {}
