@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 from trapline.crawl.engine.status import MOST_ROWS
 from trapline.crawl.files.lock import holder
+from trapline.crawl.inspect.database_reader import opened
 from trapline.crawl.inspect.folder_status import (
     BROKEN_OFF,
     ENDED,
@@ -15,9 +17,10 @@ from trapline.crawl.inspect.folder_status import (
     folder_status,
     refresh_summary,
 )
+from trapline.crawl.inspect.summary import abandoned_sites_of
 from trapline.errors import ConfigError
 from trapline.parallel.folder.manifest import Manifest, is_parallel, read
-from trapline.parallel.folder.merged import begun
+from trapline.parallel.folder.merged import begun, is_current, shares_sites
 
 _SUMS = (
     "connections",
@@ -64,11 +67,20 @@ def _together(manifest: Manifest, parts: list[FolderStatus]) -> FolderStatus:
         pages_per_second=sums["pages"] / seconds if seconds else 0.0,
         busiest=list(_added(dict(part.busiest) for part in parts).items())[:MOST_ROWS],
         last_errors=errors[:MOST_ROWS],
-        abandoned_sites=_added(part.abandoned_sites for part in parts),
+        abandoned_sites=_abandoned_sites(manifest, parts),
         rejected_links=_added(part.rejected_links for part in parts),
         refresh=refresh_summary(manifest.options.refresh) if manifest.options.refresh else None,
         **sums,
     )
+
+
+def _abandoned_sites(manifest: Manifest, parts: list[FolderStatus]) -> dict[str, int]:
+    """Return the number of abandoned sites by kind. If partitions share sites, only the merged database says which of them
+    the whole crawl has abandoned; while there is none, a site counts for each partition that has abandoned it."""
+    if not (shares_sites(manifest) and is_current(manifest)):
+        return _added(part.abandoned_sites for part in parts)
+    with closing(opened(manifest.folder)) as database:
+        return abandoned_sites_of(database)
 
 
 def _added(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:

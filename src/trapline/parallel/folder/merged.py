@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from trapline.compiled.file_lock import alone
 from trapline.crawl.engine.records import CrawlProgress
+from trapline.crawl.engine.status import IS_PAGE
 from trapline.crawl.files.layout import DATABASE, FORMAT, connect, new_database, read_only
 from trapline.crawl.files.reading import HAS_LINKS
 from trapline.crawl.inspect.database_reader import meta, opened
@@ -105,7 +106,8 @@ _COPY = (
     "insert into site select of_site(id), origin from part.site where of_site(id) >= :site",
     "insert into address select of_address(id), address from part.address where of_address(id) >= :address",
     "insert into page select of_page(id), of_site(site), url from part.page where of_page(id) >= :page",
-    "replace into abandoned_site select of_site(site), at, kind, why from part.abandoned_site",
+    "insert into abandoned_site select of_site(site), at, kind, why from part.abandoned_site where true"
+    " on conflict (site) do update set (at, kind, why) = (excluded.at, excluded.kind, excluded.why) where excluded.at > at",
     "insert into rejected_link select reason, links from part.rejected_link where true"
     " on conflict (reason) do update set links = links + excluded.links",
     f"insert into fetch select null, of_page(page), visit + :visit, {_REQUEST}, result, status, error, bytes, mime, digest, marks,"
@@ -125,6 +127,10 @@ _COPY = (
     "insert into temp.stood select :name, * from part.progress order by rowid",
 )
 _STOOD = "create temp table stood (part, at, seconds, pages, errors, bytes, known, waiting, sites, active, quality)"
+# Another partition may have fetched pages of a site after the last one abandoned it. `cross join` fixes the order of the
+# tables, so that they are read once.
+_NOT_ABANDONED = f"""delete from abandoned_site where site in (select page.site from fetch cross join page on page.id = fetch.page
+cross join abandoned_site as gone on gone.site = page.site where {IS_PAGE} and started + total_s > gone.at)"""
 _AS_BEFORE = "exists (select 1 from foreign_link as link where link.page = {0}.page and link.visit = {0}.visit and link.url = '')"
 # For each fetch, the visit whose links to pages of other partitions are also its own. That is the fetch's own visit;
 # or, if the page had the same links as before, the last earlier visit whose links were recorded.
@@ -151,13 +157,20 @@ def merge(manifest: Manifest) -> None:
     lock = alone(manifest.folder / _LOCK, lambda: None)  # a report may be requested just when the crawl ends
     with lock, new_database(manifest.folder) as database:
         database.execute(_STOOD)
-        is_shared = len(manifest.sizes) > 1 or shares_hosts(manifest.policy, manifest.partitioning)
+        is_shared = shares_sites(manifest)
         state = _add_all(database, parts, is_shared)
         for statement in INDEXES.values():
             database.execute(statement)
+        if is_shared:
+            database.execute(_NOT_ABANDONED)
         _join(database)
         database.executemany("insert into progress values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _progress(database))
         database.executemany("insert into meta values (?, ?)", _meta(manifest, parts, state).items())
+
+
+def shares_sites(manifest: Manifest) -> bool:
+    """Return whether several partitions may have the same site: by their mode or function, or because the crawl has grown."""
+    return len(manifest.sizes) > 1 or shares_hosts(manifest.policy, manifest.partitioning)
 
 
 def remove(folder: Path) -> None:
