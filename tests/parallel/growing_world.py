@@ -131,7 +131,7 @@ class Node:
             self._locate, Counter(), self.site_owners.owns,
         )  # fmt: skip
         self.exchange = LinkExchange(
-            self.frontier, self.link_resolver, self.site_owners, reading.partitions(), manifest.policy, reading.pending_links()
+            self.frontier, self.link_resolver, self.site_owners, reading.partitions(), manifest.policy, reading.pending_links
         )  # fmt: skip
         self.fetched = 0  # pages, in this run
         self.exchange.open(lambda: self.fetched)

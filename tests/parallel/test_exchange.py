@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.parallel.test_pending_links import Disk
 from trapline.crawl.discovery.link_resolver import LinkResolver
 from trapline.crawl.discovery.scope import Scope
 from trapline.crawl.discovery.seen import SeenTable
@@ -246,6 +247,37 @@ def test_a_partition_that_crosses_over_takes_the_pages_of_others_in_the_order_fo
         one.exchange.send_links(one.page, wanted[:1], 1)  # found again: it is not taken over again
     assert {url: int(links) for url, links in one.links().items()} == Counter(found)
     assert one.exchange.count(idle=True).idle == one.exchange.is_still
+
+
+def test_a_partition_that_crosses_over_keeps_few_links_in_memory_and_takes_all() -> None:
+    """Two rows stay in memory. The others are read from disk when these are taken and everything is on disk."""
+    disk = Disk()
+    one = PartitionWithoutDisk(0, 3, ADDRESS, policy=LinkPolicy(CROSS_OVER))
+    one.exchange = LinkExchange(
+        one.frontier, one.link_resolver, one.site_owners, {}, LinkPolicy(CROSS_OVER), disk.read, most_in_memory=2
+    )
+    foreign = foreign_to(one)
+    assert len(foreign) > 4
+    batch = 0
+
+    def commit() -> None:
+        nonlocal batch
+        batch += 1
+        traffic = one.exchange.take()
+        one.exchange.sent(batch, traffic)
+        assert not one.exchange.can_load  # not on disk yet
+        disk.write(list(traffic.pending), list(traffic.not_pending))
+        one.exchange.committed(batch)
+
+    one.exchange.send_links(one.page, foreign, len(foreign))
+    commit()
+    rounds = 0
+    while not one.exchange.count(idle=True).idle:
+        one.exchange.idle(1, 1.0)
+        commit()
+        rounds += 1
+        assert rounds < 4 * len(foreign)
+    assert set(one.links()) == set(foreign) and not disk.rows
 
 
 def test_replicated_urls_are_seeds_of_their_owner_and_are_never_sent() -> None:

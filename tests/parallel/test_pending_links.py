@@ -24,40 +24,68 @@ def add(rows: dict[str, PendingLink], link: PendingLink) -> None:
     rows[link.url] = PendingLink(link.url, old.links + link.links, min(old.depth, link.depth), old.share + link.share)
 
 
+class Disk:
+    """The rows on disk after each batch, as crawl.db keeps them."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, PendingLink] = {}
+
+    def write(self, links: list[PendingLink], gone: list[str]) -> None:
+        for url in gone:
+            del self.rows[url]
+        for link in links:
+            add(self.rows, link)
+
+    def read(self, most: int | None) -> list[PendingLink]:
+        return list(self.rows.values())[:most]
+
+
 @settings(deadline=None)
-@given(EVENTS)
+@given(EVENTS, st.one_of(st.none(), st.integers(1, 4)))
 def test_rows_are_those_of_the_last_commit_after_a_kill(
-    events: list[PendingLink | int | str | None],
+    events: list[PendingLink | int | str | None], most: int | None
 ) -> None:
-    """`events`: a link is found; rows are taken, all (None) or the first n; a batch is committed; the process is killed."""
-    pending, disk = PendingLinks(), PendingLinks()
+    """`events`: a link is found; rows are taken, all (None) or the first n; a batch is committed; the process is killed.
+    `most`: rows that stay in memory."""
+    disk = Disk()
+    pending = PendingLinks(disk.read, most)
     expected: dict[str, PendingLink] = {}
     committed: dict[str, PendingLink] = {}
+
+    def commit() -> None:
+        disk.write(*pending.take_changes())
+        committed.clear()
+        committed.update(expected)
+        assert not pending.has_changes
+        assert disk.rows == expected and list(disk.rows) == list(expected)
+        assert most is None or pending.in_memory <= most
+
+    def take(count: int | None) -> list[PendingLink]:
+        if pending.must_load:
+            commit()
+            pending.load()
+        wanted = list(expected.values())[:count]
+        taken = pending.take(count)
+        assert taken == wanted[: len(taken)] and bool(taken) == bool(wanted)
+        assert most is not None or taken == wanted
+        for row in taken:
+            del expected[row.url]
+        return taken
+
     for event in events:
         if isinstance(event, PendingLink):
             pending.add(event)
             add(expected, event)
         elif event == "commit":
-            changed, gone = pending.take_changes()
-            disk = PendingLinks(written(disk, changed, gone))
-            committed = dict(expected)
-            assert not pending.has_changes
+            commit()
         elif event == "kill":
-            rows = written(disk, [], [])
-            disk, pending, expected = PendingLinks(rows), PendingLinks(rows), dict(committed)
+            pending = PendingLinks(disk.read, most)
+            expected = dict(committed)
         else:
-            count = None if event is None else int(event)
-            wanted = list(expected.values())[:count]
-            assert pending.take(count) == wanted
-            for row in wanted:
-                del expected[row.url]
-    assert pending.take() == list(expected.values())
-
-
-def written(disk: PendingLinks, changed: list[PendingLink], gone: list[str]) -> list[PendingLink]:
-    """Return the rows of a disk in order, after a batch."""
-    rows = {row.url: row for row in disk.take() if row.url not in gone}
-    return list((rows | {row.url: row for row in changed}).values())
+            take(None if event is None else int(event))
+    while take(2):
+        pass
+    assert not expected and not pending
 
 
 def test_the_database_keeps_rows_in_the_order_in_which_they_were_found(tmp_path: Path) -> None:
@@ -65,9 +93,11 @@ def test_the_database_keeps_rows_in_the_order_in_which_they_were_found(tmp_path:
     database = Database(tmp_path / "c" / DATABASE)
     first, second, third = (PendingLink(f"http://a.test/{n}", 1, n, 0.5) for n in range(3))
     database._add_traffic(PartitionTraffic(pending=[second, first]))
-    database._add_traffic(PartitionTraffic(pending=[third, second._replace(links=7)], urls=[(1, 2)]))
+    database._add_traffic(PartitionTraffic(pending=[third, second._replace(links=7, depth=4)], urls=[(1, 2)]))
     with closing(Reading(tmp_path / "c")) as reading:
-        assert reading.pending_links() == [second._replace(links=7), first, third]
+        second = PendingLink(second.url, 8, 1, 1.0)
+        assert reading.pending_links() == [second, first, third]
+        assert reading.pending_links(2) == [second, first]
         database._add_traffic(PartitionTraffic(not_pending=[first.url]))
-        assert reading.pending_links() == [second._replace(links=7), third]
+        assert reading.pending_links() == [second, third]
     database.close()

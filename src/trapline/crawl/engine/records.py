@@ -157,7 +157,7 @@ class PartitionTraffic(NamedTuple):
     ended: Sequence[int] = ()  # partitions that have handed over to us all that became ours when partitions were added
     size: int = 0  # we have handed over all that is not ours in a crawl of this number of partitions; 0: nothing new
     urls: Sequence[tuple[int, int]] = ()  # receiver, number of URLs of links in message batches made for it
-    pending: Sequence[PendingLink] = ()  # new, or with new numbers
+    pending: Sequence[PendingLink] = ()  # links to add to those that wait for their URLs
     not_pending: Sequence[str] = ()  # URLs that were pending, and are no longer
 
 

@@ -182,9 +182,11 @@ class Reading:
         rows = self.connection.execute("select id, made, received, ended from partition")
         return {id: ExchangeCounts(made, received, bool(ended)) for id, made, received, ended in rows}
 
-    def pending_links(self) -> list[PendingLink]:
-        """Return the links to pages of other partitions that wait, in the order in which their URLs were found."""
-        rows = self.connection.execute("select url, links, depth, share from pending_link order by id")
+    def pending_links(self, most: int | None = None) -> list[PendingLink]:
+        """Return the links to pages of other partitions that wait, in the order in which their URLs were found: all, or the
+        first `most`."""
+        sql = "select url, links, depth, share from pending_link order by id limit ?"
+        rows = self.connection.execute(sql, (-1 if most is None else most,))
         return [PendingLink(*row) for row in rows]
 
     def assigned(self) -> dict[str, str]:

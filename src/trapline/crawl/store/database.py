@@ -242,7 +242,7 @@ _RECEIVED = (
     "insert into partition (id, received) values (?, ?) on conflict (id) do update set received = excluded.received"
 )
 _PENDING = """insert into pending_link (url, links, depth, share) values (?, ?, ?, ?)
-on conflict (url) do update set links = excluded.links, depth = excluded.depth, share = excluded.share"""
+on conflict (url) do update set links = links + excluded.links, depth = min(depth, excluded.depth), share = share + excluded.share"""
 # The last row belongs to the last commit. The other rows are about half a second apart, however many commits there are.
 _SUPERSEDED = """delete from progress where rowid = (select max(rowid) from progress)
 and seconds < 0.4 + (select seconds from progress order by rowid desc limit 1 offset 1)"""

@@ -13,7 +13,7 @@ which the frontier took it in.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -31,11 +31,15 @@ from trapline.parallel.live.control_messages import ControlMessages
 from trapline.parallel.live.handover import Handover
 from trapline.parallel.live.partition_report import PartitionCount
 from trapline.parallel.live.pending_links import PendingLinks
+from trapline.parallel.live.pending_links import Read as ReadPendingLinks
 from trapline.parallel.live.site_owner import SiteOwners
 from trapline.parallel.transport.control_batches import decode as messages_in
 from trapline.parallel.transport.handover_batches import Contents, is_handover
 from trapline.parallel.transport.handover_batches import encode as encode_handover
 from trapline.parallel.transport.url_batches import LinkRow, decode, encode, parts
+
+MOST_IN_MEMORY = 32_768
+"""Pending links that a partition keeps in memory in mode cross-over, about 300 bytes each; the URL store keeps as many URLs."""
 
 
 class Sends(Protocol):
@@ -54,16 +58,18 @@ class LinkExchange:
         site_owners: SiteOwners,
         exchanged: Exchanged,
         policy: LinkPolicy = LinkPolicy(),  # noqa: B008  frozen
-        pending: Iterable[PendingLink] = (),
+        pending: ReadPendingLinks = lambda _: [],
+        most_in_memory: int = MOST_IN_MEMORY,
     ) -> None:
         """`exchanged`: the numbers of message batches made for each other partition and received from it, as on disk.
-        `pending`: the links that earlier runs left to send, or to follow."""
+        `pending`: reads the links on disk that are left to send, or to follow. `most_in_memory`: pending links to keep in
+        memory in mode cross-over; in mode exchange all are sent together."""
         self._frontier, self._link_resolver, self._site_owners = frontier, link_resolver, site_owners
         self.made = {partition: passed.made for partition, passed in exchanged.items()}
         self.received = {partition: passed.received for partition, passed in exchanged.items()}
         self._handed_on = frontier.strategy.page.handed_on
         self._policy, self._replicated = policy, frozenset(policy.replicated)
-        self._pending = PendingLinks(pending)
+        self._pending = PendingLinks(pending, most_in_memory if policy.mode == CROSS_OVER else None)
         self._forwarded = PendingLinks()  # links that go out with the next batch, in every mode
         self._pages_fetched: Callable[[], int] = lambda: 0  # by the crawl
         self._sent_at = 0  # pages fetched when pending links were last sent
@@ -134,16 +140,26 @@ class LinkExchange:
     def idle(self, connections: int, now: float) -> bool:
         """Note that the crawl has nothing to do. Pending links are now due; in mode cross-over, take over as many of the
         pages that they lead to as there are `connections`. Return whether there are any."""
+        if self.can_load:
+            self._pending.load()
         self._is_idle = bool(self._pending)  # if nothing waits, no batch would follow that ends this state
         taken: dict[str, LinkRow] = {}
-        while self._policy.mode == CROSS_OVER and self._pending and len(taken) < connections:
-            for row in self._pending.take(connections - len(taken)):
+        while self._policy.mode == CROSS_OVER and len(taken) < connections:
+            rows = self._pending.take(connections - len(taken))
+            if not rows:
+                break
+            for row in rows:
                 if self._link_resolver.find([row.url])[0] < 0:  # else we took it over before
                     taken[row.url] = _row(row)
         if taken:
             pages = self._link_resolver.adopt(list(taken), now)
             self._frontier.receive(_arrivals(list(zip(pages, taken.values(), strict=True))), now)
         return bool(taken)
+
+    @property
+    def can_load(self) -> bool:
+        """Whether the pending links in memory are used up, and the next ones can be read: all changes are on disk."""
+        return self._pending.must_load and self.is_still
 
     @property
     def _is_due(self) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from trapline.crawl.discovery.link_resolver import LinkResolver
 from trapline.crawl.engine.crawler import Crawler
 from trapline.crawl.engine.other_partitions import Exchanged, PartitionServices
-from trapline.crawl.engine.records import PartitionTraffic
+from trapline.crawl.engine.records import PartitionTraffic, PendingLink
 from trapline.crawl.engine.run import Show
 from trapline.crawl.engine.status import INTERRUPTED, CrawlStatus
 from trapline.crawl.files.reading import Reading
@@ -102,10 +102,14 @@ class LiveMember:
     # ---- the crawl
 
     def connect(self, frontier: Frontier, link_resolver: LinkResolver, exchanged: Exchanged) -> "LiveMember":
-        with closing(Reading(self._folder)) as reading:
-            pending = reading.pending_links()
-        self._exchange = LinkExchange(frontier, link_resolver, self._site_owners, exchanged, self._policy, pending)
+        self._exchange = LinkExchange(
+            frontier, link_resolver, self._site_owners, exchanged, self._policy, self._pending_links
+        )
         return self
+
+    def _pending_links(self, most: int | None) -> list[PendingLink]:
+        with closing(Reading(self._folder)) as reading:
+            return reading.pending_links(most)
 
     def begin(self, seeds: Sequence[str]) -> None:
         self._exchange.begin(seeds)
@@ -137,6 +141,8 @@ class LiveMember:
 
     def committed(self, batch: int) -> None:
         self._exchange.committed(batch)
+        if self._exchange.can_load:
+            self._crawler.soon()
         self._owner_lookup.news.set()
 
     @property

@@ -4,24 +4,48 @@ the partition has no own pages left.
 The links to one URL are one row, and rows are in the order in which their URLs were found. The exchange adds and takes
 rows (exchange.py). A row that is still here when a batch goes to the store is written to disk with this batch, the one
 that also has the page with the link; so a row that is taken at once never goes to disk.
+
+In mode cross-over the number of rows has no limit. Like the URL store (crawl/discovery/url_store.py), the partition then
+keeps only some of them in memory, those that it takes next, and reads the others from disk when these are taken.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from itertools import islice
 
 from trapline.crawl.engine.records import PendingLink
 
+Read = Callable[[int | None], list[PendingLink]]
+
 
 class PendingLinks:
-    def __init__(self, on_disk: Iterable[PendingLink] = ()) -> None:
-        """`on_disk`: the rows that earlier runs left."""
-        self._rows = {row.url: row for row in on_disk}
-        self._on_disk = set(self._rows)
-        self._changed: dict[str, None] = {}  # rows that are not on disk as they are here
+    def __init__(self, read: Read = lambda _: [], most: int | None = None) -> None:
+        """`read`: returns the first rows on disk, at most so many. `most`: rows to keep in memory when a batch goes to the
+        store; None: all."""
+        self._read, self._most = read, most
+        self._changed: dict[
+            str, PendingLink
+        ] = {}  # links that are not on disk; the store adds them to the row of the URL
         self._taken: list[str] = []  # URLs whose rows are on disk, and no longer here
+        self.load()
+
+    def load(self) -> None:
+        """Read the first rows from disk. All changes must be on disk, and no row in memory."""
+        self._rows = {row.url: row for row in self._read(self._most)}
+        self._on_disk = set(self._rows)  # of the URLs in memory
+        self.has_more = len(self._rows) == self._most  # there may be rows that are on disk only, or become so
 
     def __bool__(self) -> bool:
-        return bool(self._rows)
+        return bool(self._rows) or self.has_more
+
+    @property
+    def in_memory(self) -> int:
+        """Number of rows in memory."""
+        return len(self._rows)
+
+    @property
+    def must_load(self) -> bool:
+        """Whether the rows in memory are used up, and there may be others on disk."""
+        return self.has_more and not self._rows
 
     @property
     def has_changes(self) -> bool:
@@ -29,15 +53,12 @@ class PendingLinks:
         return bool(self._changed or self._taken)
 
     def add(self, row: PendingLink) -> None:
-        before = self._rows.get(row.url)
-        if before is not None:
-            depth = min(row.depth, before.depth)
-            row = PendingLink(row.url, before.links + row.links, depth, before.share + row.share)
-        self._rows[row.url] = row
-        self._changed[row.url] = None
+        if row.url in self._rows or not self.has_more:
+            self._rows[row.url] = _sum(self._rows.get(row.url), row)
+        self._changed[row.url] = _sum(self._changed.get(row.url), row)
 
     def take(self, most: int | None = None) -> list[PendingLink]:
-        """Remove and return the first `most` rows, or all."""
+        """Remove and return the first `most` rows in memory, or all."""
         taken = list(islice(self._rows.values(), most))
         for row in taken:
             del self._rows[row.url]
@@ -48,8 +69,20 @@ class PendingLinks:
         return taken
 
     def take_changes(self) -> tuple[list[PendingLink], list[str]]:
-        """Return what to write to disk with the next batch: new or changed rows, and the URLs of rows to delete first."""
-        changed, taken = [self._rows[url] for url in self._changed], self._taken
-        self._on_disk.update(self._changed)
+        """Return what to write to disk with the next batch: links to add, and the URLs of rows to delete first."""
+        changed, taken = list(self._changed.values()), self._taken
+        self._on_disk.update(url for url in self._changed if url in self._rows)
         self._changed, self._taken = {}, []
+        if self._most is not None and len(self._rows) > self._most:
+            for url in list(islice(self._rows, self._most, None)):
+                del self._rows[url]
+                self._on_disk.remove(url)
+            self.has_more = True
         return changed, taken
+
+
+def _sum(before: PendingLink | None, row: PendingLink) -> PendingLink:
+    if before is None:
+        return row
+    depth = min(row.depth, before.depth)
+    return PendingLink(row.url, before.links + row.links, depth, before.share + row.share)
