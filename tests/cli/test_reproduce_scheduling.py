@@ -68,7 +68,8 @@ def test_a_graph_of_the_user_is_used(tmp_path: Path) -> None:
 def test_the_short_form_has_the_live_crawls_of_servers_as_slow_as_real_ones() -> None:
     options = PaperOptions(quick=True)
     assert any("live batches by protocol" in run.key for run in cao_plan(options).runs())
-    assert any("simulated and live" in run.key for run in thesis_plan(options).runs())
+    timed = [run.key for run in thesis_plan(options).runs() if "simulated and live" in run.key]
+    assert len(timed) == 4 and set(timed) < {run.key for run in thesis_plan(PaperOptions()).runs()}
 
 
 def test_mistakes_are_reported_in_one_line(tmp_path: Path, capsys: Captured) -> None:

@@ -256,9 +256,10 @@ def protocol_batches(
     """Fetch pages that are all known from the start, without delays, with as many pages in a visit as servers allow.
 
     With HTTP/1.0 a visit has one page, because a visit of a live crawl ends with its connection. Live crawls run for the
-    numbers of connections in `live_connections`. Every crawl ends when the share BATCH_SHARE of the pages is complete.
+    numbers of connections in `live_connections`. Every crawl ends when the share BATCH_SHARE of the
+    pages, or of `max_pages`, is complete.
     """
-    most = math.ceil(BATCH_SHARE * given.graph.pages)
+    most = math.ceil(BATCH_SHARE * (given.max_pages or given.graph.pages))
     batch = replace(given, strategy="breadth-first", delay_s=0.0, all_known=True, max_pages=most)
     found = []
     for count in connections:
