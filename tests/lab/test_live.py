@@ -47,7 +47,8 @@ def test_a_limit_of_pages_ends_the_crawl_and_connections_are_kept() -> None:
     assert log.used.user_s > 0.0 and sum(log.used.shares) == pytest.approx(1.0)
 
 
-def test_ctrl_c_ends_the_study_not_only_the_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "open_crawl", lambda *_: {"stopped_by": "interrupted"})
+@pytest.mark.parametrize("stopped_by", ["interrupted", "terminated"])
+def test_ctrl_c_and_sigterm_end_the_study_not_only_the_crawl(monkeypatch: pytest.MonkeyPatch, stopped_by: str) -> None:
+    monkeypatch.setattr(live, "open_crawl", lambda *_: {"stopped_by": stopped_by})
     with pytest.raises(KeyboardInterrupt):
         crawl_live(build_web(build(WebModel(10, 2, 1))), LiveConditions("breadth-first", 1))

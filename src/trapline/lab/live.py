@@ -75,8 +75,8 @@ def crawl_live(web: ServedWeb, crawl: LiveConditions) -> LiveLog:
 
 
 def run_crawl(options: CrawlOptions, folder: Path, enough: float = math.inf) -> ProcessorTime:
-    """Crawl to the end. Return the processor time of this process since the first status, when the crawl loop begins. Ctrl-C ends
-    the study, not only the crawl.
+    """Crawl to the end. Return the processor time of this process since the first status, when the crawl loop begins. Ctrl-C and
+    SIGTERM end the study, not only the crawl.
 
     `enough`: stop the crawl when this many pages are complete, and abort the pages in flight. The crawl fetches some pages
     more, because it looks twice a second. With `max_pages` instead, a crawl that has enough pages complete or in flight
@@ -93,7 +93,7 @@ def run_crawl(options: CrawlOptions, folder: Path, enough: float = math.inf) -> 
             signal.raise_signal(signal.SIGTERM)  # the second one aborts the pages in flight: crawl/engine/run.py
 
     stopped_by = open_crawl(options, folder, nullcontext(show))["stopped_by"]
-    if stopped_by == INTERRUPTED:
+    if stopped_by in (INTERRUPTED, TERMINATED) and stopped_by not in expected:
         raise KeyboardInterrupt
     if stopped_by not in expected:
         raise TraplineError(f"the live crawl was stopped by {stopped_by}; run it again")
