@@ -47,7 +47,8 @@ class PaperChart:
     x_unit: str = ""
     y_unit: str = ""
     reference: str = ""  # the curve that no crawl can beat, if there is one
-    x_names: Sequence[str] = ()  # if given, the values of x are places in this list
+    x_names: Sequence[str] = ()  # if given, the values of x are places in this list; "": a tick without a label
+    y_names: Sequence[str] = ()
     spreads: Mapping[str, Sequence[float]] = field(default_factory=dict)  # half of the 95 % interval of each point
 
 

@@ -117,12 +117,15 @@ def drawn_chart(chart: "PaperChart") -> "Chart":
         for index, (name, (x, y)) in enumerate(chart.curves.items())
     ]
     top_x, top_y = (max(float(np.max(side)) for side in sides) for sides in zip(*chart.curves.values(), strict=True))
-    named = Axis(chart.x_label, len(chart.x_names) - 1.0, names=tuple(chart.x_names))
+
+    def named(label: str, names: Sequence[str]) -> Axis:
+        return Axis(label, len(names) - 1.0, names=tuple(names))
+
     return Chart(
         chart.name,
         chart.title,
         "",
-        named if chart.x_names else axis(chart.x_label, top_x, chart.x_unit, tight=True),
-        axis(chart.y_label, top_y, chart.y_unit),
+        named(chart.x_label, chart.x_names) if chart.x_names else axis(chart.x_label, top_x, chart.x_unit, tight=True),
+        named(chart.y_label, chart.y_names) if chart.y_names else axis(chart.y_label, top_y, chart.y_unit),
         lines,
     )

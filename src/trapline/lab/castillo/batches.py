@@ -47,9 +47,12 @@ def _sites_chart(name: str, title: str, counts: dict[str, list[list[int]]]) -> P
     for curve, of_webs in counts.items():
         means = [sum(values) / len(of_webs) for values in zip_longest(*of_webs, fillvalue=0)]
         shown = [(power, mean) for power, mean in enumerate(means) if mean >= 1]
-        x = [math.log10(2 ** (power + 0.5)) for power, _ in shown]
-        curves[curve] = (x, [math.log10(mean) for _, mean in shown])
-    return PaperChart(name, title, "pages of a site (log10)", "sites (log10)", curves)
+        curves[curve] = ([float(power) for power, _ in shown], [math.log10(mean) for _, mean in shown])
+    top_x, top_y = (max(1, math.ceil(max(max(side) for side in sides))) for sides in zip(*curves.values(), strict=True))
+    x_names = [f"{2**power:,}" if power % 3 == 0 else "" for power in range(top_x + 1)]
+    y_names = [f"{10**power:,}" for power in range(top_y + 1)]
+    x_label = "pages of a site, at least this and less than twice as many"
+    return PaperChart(name, title, x_label, "sites", curves, x_names=x_names, y_names=y_names)
 
 
 # ---- one batch: fig. 7-9 and t. fig. 4.9-4.11

@@ -4,7 +4,6 @@ The papers do not say whether the bandwidth is that of the link or that of each 
 numbers. Both are run. Only the first part of a crawl counts, because a whole crawl ends at its largest site.
 """
 
-import math
 from collections.abc import Sequence
 
 from trapline.lab.paper import (
@@ -83,11 +82,12 @@ def _speed_table(found: SpeedUps) -> PaperTable:
 
 
 def _speed_chart(per: str, found: SpeedUps) -> PaperChart:
-    x = [math.log10(b) for b in BANDWIDTHS]
+    x = [float(at) for at in range(len(BANDWIDTHS))]
     ours = {f"r = {r}": (x, mean_curve([found[r, b] for b in BANDWIDTHS], axis=1)) for r in CONNECTIONS}
     published = {f"r = {r}, published": (x, list(SPEED_UPS[r])) for r in CONNECTIONS[1:]}
     title = f"Speed-up, {READINGS[per]}"
-    return PaperChart(f"speed-up-{per}", title, "bytes per second (log10)", "speed-up", {**ours, **published})
+    names = [f"{b:,.0f}" for b in BANDWIDTHS]
+    return PaperChart(f"speed-up-{per}", title, "bytes per second", "speed-up", {**ours, **published}, x_names=names)
 
 
 def _speed_claims(found: SpeedUps) -> list[PaperClaim]:
