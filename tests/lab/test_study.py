@@ -4,7 +4,11 @@ import json
 import math
 import os
 import signal
+import subprocess
+import sys
+import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -93,30 +97,55 @@ def test_equal_runs_are_made_once_and_progress_reaches_its_total(tmp_path: Path)
 # ---- several processes
 
 
-def processes() -> list[StudyRun]:
-    """Runs whose result is the process that computes them. Those of the pool wait until both processes work."""
-
-    def slow() -> dict[str, int]:
-        time.sleep(0.3)
-        return {"process": os.getpid()}
-
-    timed = StudyRun("timed", 1, lambda: {"process": os.getpid()}, is_timed=True)
-    return [timed, *(StudyRun(f"run {number}", 1, slow) for number in range(4))]
+def process() -> dict[str, int]:
+    return {"process": os.getpid()}
 
 
-def one_dies() -> list[StudyRun]:
+def met(place: Path) -> dict[str, int]:
+    """Wait until two processes have come here, so that neither can compute all runs."""
+    (place / str(os.getpid())).touch()
+    end = time.monotonic() + 60.0
+    while len(list(place.iterdir())) < 2 and time.monotonic() < end:
+        time.sleep(0.01)
+    return process()
+
+
+def meeting(place: Path) -> list[StudyRun]:
+    timed = StudyRun("timed", 1, process, is_timed=True)
+    return [timed, *(StudyRun(f"run {number}", 1, partial(met, place)) for number in range(4))]
+
+
+def dying(place: Path) -> list[StudyRun]:
+    """Two runs: one ends at once; the other is killed, but not before the result of the first is on disk."""
+
     def die() -> dict[str, int]:
-        time.sleep(1.0)
+        while not (place / FILE).exists():
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError
 
-    return [StudyRun("lives", 1, lambda: {"process": os.getpid()}), StudyRun("dies", 1, die)]
+    return [StudyRun("lives", 1, process), StudyRun("dies", 1, die)]
+
+
+def endless(place: Path) -> list[StudyRun]:
+    def wait() -> dict[str, int]:
+        (place / str(os.getpid())).touch()
+        time.sleep(600.0)
+        return {}
+
+    return [StudyRun("one", 1, wait), StudyRun("two", 1, wait)]
+
+
+def failing() -> list[StudyRun]:
+    raise ConfigError("the graph is gone")
 
 
 def test_with_jobs_other_processes_compute_and_runs_that_measure_time_come_last_and_here(tmp_path: Path) -> None:
     shown: list[tuple[int, int]] = []
-    study = Study(tmp_path, "1")
-    found = study.results(processes(), lambda done, total, _: shown.append((done, total)), Jobs(2, processes))
+    study, place = Study(tmp_path, "1"), tmp_path / "met"
+    place.mkdir()
+    jobs = Jobs(2, partial(meeting, place))
+    found = study.results(meeting(place), lambda done, total, _: shown.append((done, total)), jobs)
     by = {key: result["process"] for key, result in found.items()}
     assert by.pop("timed") == os.getpid() and os.getpid() not in by.values() and len(set(by.values())) == 2
     assert shown == [(done, 5) for done in range(6)]
@@ -126,5 +155,57 @@ def test_with_jobs_other_processes_compute_and_runs_that_measure_time_come_last_
 
 def test_a_process_that_is_killed_loses_no_finished_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="fewer --jobs"):
-        Study(tmp_path, "1").results(one_dies(), nothing, Jobs(2, one_dies))
+        Study(tmp_path, "1").results(dying(tmp_path), nothing, Jobs(2, partial(dying, tmp_path)))
     assert [json.loads(line)["key"] for line in (tmp_path / FILE).read_text().splitlines()] == ["lives"]
+
+
+def test_an_error_while_a_process_prepares_its_runs_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the graph is gone"):
+        Study(tmp_path, "1").results(endless(tmp_path), nothing, Jobs(2, failing))
+
+
+def wait_for_two(place: Path) -> list[int]:
+    end = time.monotonic() + 60.0
+    while len(found := [int(path.name) for path in place.iterdir() if path.name.isdigit()]) < 2:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return found
+
+
+def is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_sigterm_ends_all_processes(tmp_path: Path) -> None:
+    killer = threading.Thread(target=lambda: wait_for_two(tmp_path) and os.kill(os.getpid(), signal.SIGTERM))
+    killer.start()
+    with pytest.raises(KeyboardInterrupt):
+        Study(tmp_path, "1").results(endless(tmp_path), nothing, Jobs(2, partial(endless, tmp_path)))
+    killer.join()
+    assert not any(map(is_running, wait_for_two(tmp_path)))
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_the_processes_end_if_the_command_is_killed(tmp_path: Path) -> None:
+    code = f"""
+from functools import partial
+from pathlib import Path
+from tests.lab.test_study import endless, nothing
+from trapline.lab.study import Jobs, Study
+if __name__ == "__main__":
+    place = Path({str(tmp_path)!r})
+    Study(place, "1").results(endless(place), nothing, Jobs(2, partial(endless, place)))
+"""
+    (tmp_path / "main.py").write_text(code)
+    root = Path(__file__).parents[2]
+    command = subprocess.Popen([sys.executable, str(tmp_path / "main.py")], env=os.environ | {"PYTHONPATH": str(root)})
+    processes = wait_for_two(tmp_path)
+    command.kill()
+    command.wait()
+    end = time.monotonic() + 30.0
+    while any(map(is_running, processes)) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not any(map(is_running, processes))

@@ -10,9 +10,12 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,11 +67,9 @@ class Study:
         self.repeated = len(wanted) - len(missing)
         total = sum(run.cost for run in wanted)
         done = total - sum(run.cost for run in missing)
-        missing.sort(key=lambda run: run.is_timed)
-        names = [*(run.key for run in missing), ""]
         wrong: list[str] = []
-        progress(done, total, names[0])
-        for name, (run, result) in zip(names[1:], _computed(missing, jobs), strict=True):
+        progress(done, total, missing[0].key if missing else "")
+        for run, result, name in _computed(missing, jobs):
             if not self._keep(run.key, result):
                 wrong.append(run.key)
             done += run.cost
@@ -102,20 +103,28 @@ def _grouped(runs: Iterable[StudyRun]) -> list[StudyRun]:
     return [run for group in groups.values() for run in group]
 
 
-def _computed(runs: Sequence[StudyRun], jobs: Jobs | None) -> Iterator[tuple[StudyRun, Result]]:
-    """Compute the runs: with `jobs` several at a time, except those that measure time, which come last and alone."""
+def _computed(runs: Sequence[StudyRun], jobs: Jobs | None) -> Iterator[tuple[StudyRun, Result, str]]:
+    """Yield each run with its result, and with the key of a run that is computed next.
+
+    With `jobs`, several runs are computed at a time. Those that measure time come last then, and alone.
+    """
     together = [run for run in runs if not run.is_timed] if jobs else []
+    alone = [run for run in runs if run.is_timed] if jobs else runs
     if jobs and together:
-        yield from _computed_by(jobs, together)
-    for run in runs[len(together) :]:
-        yield run, run.compute()
+        waiting = {run.key for run in together}
+        for run, result in _computed_by(jobs, together):
+            waiting.remove(run.key)
+            yield run, result, min(waiting, default="")
+    for run, following in zip_longest(alone, alone[1:]):
+        yield run, run.compute(), following.key if following else ""
 
 
 def _computed_by(jobs: Jobs, runs: Sequence[StudyRun]) -> Iterator[tuple[StudyRun, Result]]:
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs.number, len(runs)), spawn, _begin_process, (jobs.runs,)) as pool:
-        waiting = {pool.submit(_compute, run.key): run for run in runs}
+    pool = ProcessPoolExecutor(min(jobs.number, len(runs)), spawn, _begin_process, (jobs.runs,))
+    with pool, _interrupted_by_sigterm():
         try:
+            waiting = {pool.submit(_compute, run.key): run for run in runs}
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
         except BrokenProcessPool as error:
@@ -125,21 +134,53 @@ def _computed_by(jobs: Jobs, runs: Sequence[StudyRun]) -> Iterator[tuple[StudyRu
             ) from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            for process in multiprocessing.active_children():
+            processes = multiprocessing.active_children()
+            for process in processes:
                 process.terminate()  # otherwise an interrupted command would wait for the runs that have begun
+            for process in processes:
+                process.join()
             raise
 
 
-_runs: dict[str, StudyRun] = {}  # in a process of `Jobs`
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """SIGTERM has the effect of Ctrl-C, so that it also ends the other processes."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+# In a process of `Jobs`: its runs, or the error that prevented them
+_runs: dict[str, StudyRun] = {}
+_errors: list[Exception] = []
 
 
 def _begin_process(make: Callable[[], Sequence[StudyRun]]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process without a traceback
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # the command itself shows the progress
-    _runs.update((run.key, run) for run in make())
+    try:
+        _runs.update((run.key, run) for run in make())
+    except Exception as error:  # an initializer cannot report it
+        _errors.append(error)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _compute(key: str) -> Result:
+    if _errors:
+        raise _errors[0]
     return _runs[key].compute()
 
 
