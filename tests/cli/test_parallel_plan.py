@@ -53,7 +53,9 @@ def test_the_last_row_is_a_command_that_crawl_accepts(tmp_path: Path, capsys: py
         assert (
             "holds other files" in capsys.readouterr().err
         )  # so the options passed, which are checked before the folder
-    assert "--exchange-every 4464285" in shown("--every", "7d")["command"]  # 10^9 pages, 14 processes, 16 exchanges
+    few = ("--every", "7d", "--pages", "10000000", "--link", "100kbit")
+    assert "--processes 14 --exchange-every 44642" in shown(*few)["command"]  # 10^7 pages, 14 processes, 16 exchanges
+    assert "--exchange-every 1163428" in shown("--every", "7d")["command"]  # 10^6 URLs wait, at .86 a page
     assert "at most 64 processes" in shown("--every", "2h")["command"]
     found = json.loads(CliRunner().invoke(plan, [*GENERIC, "--every", "2h", "--json"]).output)
     assert found["processes"] > 64 and found["command"] is None

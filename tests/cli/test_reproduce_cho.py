@@ -32,6 +32,17 @@ def test_tables_verdicts_numbers_and_plots_also_after_an_interrupt(
     assert (tmp_path / "cho.html").read_text().count("<tr><td class=") == len(claims)
 
 
+@pytest.mark.slow
+def test_several_processes_find_the_same_numbers(tmp_path: Path) -> None:
+    found = []
+    for jobs in ("1", "2"):
+        folder = tmp_path / jobs
+        options = ["--experiment", "1,4", "--pages", "1000", "--draws", "2", "--quick", "--jobs", jobs]
+        assert run(["reproduce", "cho", *options, "-o", str(folder)]) == 0
+        found.append(json.loads((folder / "cho.json").read_text())["items"])
+    assert found[0] == found[1]
+
+
 def raise_interrupt() -> None:
     raise KeyboardInterrupt
 

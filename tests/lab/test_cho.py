@@ -110,6 +110,8 @@ def test_good_means_near_one_process_and_bad_means_worse() -> None:
     }
     cells = [("firewall", "coverage"), ("cross-over", "coverage"), ("cross-over", "overlap")]
     assert [_judged(found, *cell).verdict for cell in cells] == ["holds"] * 3  # bad, good, bad
+    found["cross-over"]["coverage"] = [1.1, 1.1]
+    assert _judged(found, "cross-over", "coverage").verdict == "holds"  # better than one process is good
     found["firewall"]["coverage"] = found["one process"]["coverage"]
     found["cross-over"] = {"coverage": [0.9, 0.9], "overlap": [0.005, 0.005]}
     assert [_judged(found, *cell).verdict for cell in cells] == ["does not hold"] * 3

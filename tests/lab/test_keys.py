@@ -2,12 +2,13 @@
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 
+from trapline.graph.strings import StoredStrings, decoded
 from trapline.lab.cao import protocols, throughput
 from trapline.lab.cao.plan import CaoWebs, cao
 from trapline.lab.castillo import prediction, real_crawls
@@ -94,11 +95,16 @@ def test_shares_of_a_crawl_that_differ_have_different_names() -> None:
 
 def test_two_graphs_of_the_same_name_and_size_have_different_names() -> None:
     graph = generated(100, 10, 1).load().graph
-    targets = graph.targets.copy()
-    targets[0] = (targets[0] + 1) % graph.pages
-    one, other = recorded("mine", graph), recorded("mine", type(graph)(**{**_arrays(graph), "targets": targets}))
-    assert one.name.startswith("mine, 100 pages, ") and one.name != other.name
-    assert one.name == recorded("mine", graph).name
+    assert graph.sizes is not None and graph.urls is not None and graph.site_names is not None
+    others = [
+        replace(graph, targets=(graph.targets + 1) % graph.pages),
+        replace(graph, sizes=graph.sizes + 1),
+        replace(graph, urls=StoredStrings.of([f"{url}x" for url in graph.urls])),
+        replace(graph, site_names=StoredStrings.of([f"{name}x" for name in decoded(graph.site_names)])),
+    ]
+    names = [recorded("mine", one).name for one in (graph, *others)]
+    assert names[0].startswith("mine, 100 pages, ") and len(set(names)) == len(names)
+    assert names[0] == recorded("mine", graph).name
 
 
 def test_numbers_of_xu_depend_on_the_accesses_of_the_calibration() -> None:
@@ -108,7 +114,3 @@ def test_numbers_of_xu_depend_on_the_accesses_of_the_calibration() -> None:
         for at in (400, 800)
     )
     assert few and not few & many
-
-
-def _arrays(graph: Any) -> dict[str, np.ndarray]:
-    return {name: getattr(graph, name) for name in ("offsets", "targets", "site", "home", "dynamic", "ips")}

@@ -153,7 +153,7 @@ def speed_run(cache: WebCache, source: WebSource, given: OrderCrawl) -> StudyRun
 
 
 def batch_key(source: WebSource, given: OrderCrawl) -> str:
-    return f"{source.name}; middle batch of {given.name}"
+    return f"{source.name}; the batch in the middle of {given.name}"
 
 
 def batch_run(cache: WebCache, source: WebSource, given: OrderCrawl) -> StudyRun:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.graph import EvolutionRates, Graph, WebModel, build, evolve, pagerank
+from trapline.graph.strings import decoded
 from trapline.strategies.base.inputs import CrawlHistory
 
 Floats = NDArray[np.float64]
@@ -46,8 +47,10 @@ def recorded(name: str, graph: Graph) -> WebSource:
 def checksum(graph: Graph) -> int:
     """Return the CRC-32 of everything in the graph that a crawl reads."""
     found = 0
-    for values in (graph.offsets, graph.targets, graph.site, graph.home, graph.dynamic, graph.ips):
-        found = zlib.crc32(np.ascontiguousarray(values).data, found)
+    for values in (graph.offsets, graph.targets, graph.site, graph.home, graph.dynamic, graph.ips, graph.sizes):
+        found = zlib.crc32(b"" if values is None else np.ascontiguousarray(values).data, found)
+    for strings in (graph.urls, graph.site_names):
+        found = zlib.crc32(b"" if strings is None else "\n".join(decoded(strings)).encode(), found)
     return found
 
 

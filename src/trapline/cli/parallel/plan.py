@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _SEEDS = 5  # random seed pages per process, as in the paper
 _PATH = click.Path(path_type=Path)
+_MOST_WAITING = 1_000_000  # URLs that wait in a process for the next exchange, at 300 bytes each
 _TOO_MANY = (
     f"a crawl has at most {MOST_PROCESSES} processes; --processes-most {MOST_PROCESSES} shows how long these take"
 )
@@ -106,7 +107,7 @@ def plan(options: PlanOptions, as_json: bool) -> None:
     """Plan a crawl: how many processes it needs, their mode, the coverage, and how often they exchange URLs.
 
     The plan follows Cho and Garcia-Molina (2002), with costs measured on Trapline; see docs/parallel-plan.md. It ignores politeness:
-    a large site takes long, however many processes there are. The last row shows where `trapline crawl` differs from the plan.
+    a large site takes long, however many processes there are. The last row is the command to crawl by.
     """
     from trapline.parallel.simulated import planning
 
@@ -186,6 +187,7 @@ def _command(found: "CrawlPlan") -> str | None:
     if found.mode == PLANNED_FIREWALL:
         return f"{command} --mode firewall --ip-delay 0"
     every = found.task.pages // (found.processes * found.exchanges) if found.exchanges else 0
+    every = min(every, int(_MOST_WAITING / max(found.expected.urls_per_page, 1e-9)))
     return f"{command} --exchange-every {every}" if every else command
 
 

@@ -171,9 +171,9 @@ def _is_ours(folder: Path) -> bool:
 def _write(found: Comparison, variants: Sequence[Variant], folder: Path, web: str) -> None:
     from trapline.report import compare_page, plots_png
 
-    write_json(folder / JSON, _for_machines(found, web, variants))
     for name in (PAGE, *PLOTS):  # of an earlier comparison: an interrupt must not leave a mixture
         (folder / name).unlink(missing_ok=True)
+    write_json(folder / JSON, _for_machines(found, web, variants))
     title, subtitle = f"Crawl orders of {web}", f"{web_size(found.records[0])}; {common_summary(variants)}"
     with step("drawing", len(found.records), "crawls"):
         write_text(folder / PAGE, compare_page(found.records, title, subtitle, common_options(variants)))

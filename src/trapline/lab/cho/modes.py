@@ -88,7 +88,8 @@ def _judged(found: Mapping[str, Mapping[str, Values]], mode: str, name: str) -> 
         return at_least(
             f"{mode.capitalize()}: bad {name}, worse than one process by over {CLOSE:g}", "bad", behind, CLOSE
         )
-    return within(f"{mode.capitalize()}: good {name}, within {CLOSE:g} of one process", "good", behind, CLOSE)
+    ahead = times(behind, -1.0)
+    return at_least(f"{mode.capitalize()}: good {name}, at most {CLOSE:g} behind one process", "good", ahead, -CLOSE)
 
 
 def _enough(found: Mapping[str, Mapping[str, Values]]) -> PaperClaim:

@@ -1,8 +1,9 @@
 """The status of a parallel crawl, read from its folder alone: what `trapline status` shows, for all partitions together."""
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,11 +77,11 @@ def _together(manifest: Manifest, parts: list[FolderStatus]) -> FolderStatus:
 
 def _abandoned_sites(manifest: Manifest, parts: list[FolderStatus]) -> dict[str, int]:
     """Return the number of abandoned sites by kind. If partitions share sites, only the merged database says which of them
-    the whole crawl has abandoned; while there is none, a site counts for each partition that has abandoned it."""
-    if not (shares_sites(manifest) and is_current(manifest)):
-        return _added(part.abandoned_sites for part in parts)
-    with closing(opened(manifest.folder)) as database:
-        return abandoned_sites_of(database)
+    the whole crawl has abandoned; while there is none, or if it is damaged, a site counts for each partition that has abandoned it."""
+    if shares_sites(manifest) and is_current(manifest):
+        with suppress(ConfigError, sqlite3.Error), closing(opened(manifest.folder)) as database:
+            return abandoned_sites_of(database)
+    return _added(part.abandoned_sites for part in parts)
 
 
 def _added(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -14,38 +14,32 @@ from itertools import islice
 
 from trapline.crawl.engine.records import PendingLink
 
-Read = Callable[[int | None], list[PendingLink]]
+ReadPendingLinks = Callable[[int | None], list[PendingLink]]
 
 
 class PendingLinks:
-    def __init__(self, read: Read = lambda _: [], most: int | None = None) -> None:
-        """`read`: returns the first rows on disk, at most so many. `most`: rows to keep in memory when a batch goes to the
+    def __init__(self, read: ReadPendingLinks = lambda _: [], most: int | None = None) -> None:
+        """`read`: returns the first rows on disk, up to a number. `most`: rows to keep in memory when a batch goes to the
         store; None: all."""
         self._read, self._most = read, most
-        self._changed: dict[
-            str, PendingLink
-        ] = {}  # links that are not on disk; the store adds them to the row of the URL
-        self._taken: list[str] = []  # URLs whose rows are on disk, and no longer here
+        # Links that are not on disk, which the store adds to the row of the URL; and URLs whose rows are on disk and no longer here.
+        self._changed: dict[str, PendingLink] = {}
+        self._taken: list[str] = []
         self.load()
 
     def load(self) -> None:
         """Read the first rows from disk. All changes must be on disk, and no row in memory."""
         self._rows = {row.url: row for row in self._read(self._most)}
         self._on_disk = set(self._rows)  # of the URLs in memory
-        self.has_more = len(self._rows) == self._most  # there may be rows that are on disk only, or become so
+        self._has_more = len(self._rows) == self._most  # there may be rows that are on disk only, or become so
 
     def __bool__(self) -> bool:
-        return bool(self._rows) or self.has_more
-
-    @property
-    def in_memory(self) -> int:
-        """Number of rows in memory."""
-        return len(self._rows)
+        return bool(self._rows) or self._has_more
 
     @property
     def must_load(self) -> bool:
         """Whether the rows in memory are used up, and there may be others on disk."""
-        return self.has_more and not self._rows
+        return self._has_more and not self._rows
 
     @property
     def has_changes(self) -> bool:
@@ -53,7 +47,7 @@ class PendingLinks:
         return bool(self._changed or self._taken)
 
     def add(self, row: PendingLink) -> None:
-        if row.url in self._rows or not self.has_more:
+        if row.url in self._rows or not self._has_more:
             self._rows[row.url] = _sum(self._rows.get(row.url), row)
         self._changed[row.url] = _sum(self._changed.get(row.url), row)
 
@@ -77,7 +71,7 @@ class PendingLinks:
             for url in list(islice(self._rows, self._most, None)):
                 del self._rows[url]
                 self._on_disk.remove(url)
-            self.has_more = True
+            self._has_more = True
         return changed, taken
 
 
