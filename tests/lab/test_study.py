@@ -78,11 +78,35 @@ def test_a_result_that_is_no_number_is_named_and_the_others_are_kept(tmp_path: P
     assert done == ["a", "ccc", "a", "ccc", "bb"]
 
 
-def test_a_foreign_file_is_refused_and_kept(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text("mine\n")
+@pytest.mark.parametrize("text", ["mine", "mine\n", "{}\n", '{"version": "1"}\n{"version": "1"}\n'])
+def test_a_foreign_file_is_refused_and_kept(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE).write_text(text)
     with pytest.raises(ConfigError, match="choose another folder"):
         Study(tmp_path, "1")
-    assert (tmp_path / FILE).read_text() == "mine\n"
+    assert (tmp_path / FILE).read_text() == text
+
+
+@pytest.mark.parametrize("length", [1, 8, 20, 45])
+def test_a_first_line_that_a_crash_cut_off_is_repeated(tmp_path: Path, length: int) -> None:
+    done: list[str] = []
+    Study(tmp_path, "1").results(runs(done, "a"), nothing)
+    file = tmp_path / FILE
+    file.write_bytes(file.read_bytes()[:length])
+    Study(tmp_path, "1")  # a second crash before the first new line
+    Study(tmp_path, "1").results(runs(done, "a"), nothing)
+    assert done == ["a", "a"] and Study(tmp_path, "1").results(runs(done, "a"), nothing) and done == ["a", "a"]
+
+
+@pytest.mark.parametrize(
+    "row", ['"key": ["a"], "result": {}', '"key": "a", "result": 7', '"key": "a", "result": {"x": NaN}']
+)
+def test_a_damaged_row_is_repeated(tmp_path: Path, row: str) -> None:
+    done: list[str] = []
+    Study(tmp_path, "1").results(runs(done, "b"), nothing)
+    with (tmp_path / FILE).open("a") as file:
+        file.write(f'{{"version": "1", {row}}}\n')
+    Study(tmp_path, "1").results(runs(done, "a", "b"), nothing)
+    assert done == ["b", "a"]
 
 
 def test_equal_runs_are_made_once_and_progress_reaches_its_total(tmp_path: Path) -> None:

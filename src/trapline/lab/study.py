@@ -187,23 +187,34 @@ def _compute(key: str) -> Result:
 # ---- finished runs on disk
 
 
+_BEGIN = '{"version": '  # of every line
+
+
 def _read(file: Path, version: str) -> dict[str, Result]:
     """Return the results in the file. A last line that was cut off by a crash is ignored, and ended."""
     if not file.exists():
         return {}
     text = file.read_text(encoding="utf-8", errors="replace")
+    rows = [_row(line) for line in text.splitlines()]
+    first = text.rstrip("\n")
+    is_cut_off = len(rows) == 1 and first.startswith(_BEGIN[: len(first)])  # a crash cut off the first line
+    if rows and not any(rows) and not is_cut_off:
+        raise ConfigError(f"{file} is not from a reproduction; choose another folder")
     if text and not text.endswith("\n"):
         with file.open("a", encoding="utf-8") as end:
             end.write("\n")
-    rows = [_row(line) for line in text.splitlines()]
-    if rows and not any(rows):
-        raise ConfigError(f"{file} is not from a reproduction; choose another folder")
     return {row["key"]: row["result"] for row in rows if row and row["version"] == version}
 
 
 def _row(line: str) -> dict[str, Any] | None:
     try:
-        row = json.loads(line)
-    except ValueError:
+        row = json.loads(line, parse_constant=_refuse)
+    except (ValueError, RecursionError):
         return None
-    return row if isinstance(row, dict) and row.keys() == {"version", "key", "result"} else None
+    types = {"version": str, "key": str, "result": dict}
+    is_row = isinstance(row, dict) and row.keys() == types.keys()
+    return row if is_row and all(isinstance(row[name], kind) for name, kind in types.items()) else None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

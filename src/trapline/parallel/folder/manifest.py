@@ -150,12 +150,12 @@ def _manifest(folder: Path, found: Mapping[str, Any]) -> Manifest:
     suffixes = found["suffixes"]
     if not (isinstance(suffixes, dict) and all(type(partition) is int for partition in suffixes.values())):
         raise ValueError("suffixes must be an object with the number of a partition for each suffix")
-    policy = LinkPolicy.from_json(found["policy"])
-    manifest = Manifest(folder, crawl, kind, tuple(sizes), options, runs, stopped_by, began, suffixes, policy)
     try:
+        policy = LinkPolicy.from_json(found["policy"])
+        manifest = Manifest(folder, crawl, kind, tuple(sizes), options, runs, stopped_by, began, suffixes, policy)
         check(policy, manifest.partitioning, options)
     except ConfigError as error:
-        raise ValueError(f"kind is {kind!r}, which does not fit the options: {error}") from None
+        raise ValueError(f"kind or policy is wrong, or does not fit the options: {error}") from None
     return manifest
 
 
