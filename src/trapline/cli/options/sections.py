@@ -13,7 +13,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from trapline.cli.options.values import Listed, Number
+from trapline.cli.options.values import ValueList, Number
 from trapline.errors import ConfigError
 
 _LEAST_TEXT = 10  # characters of help per line, even in a narrow terminal
@@ -135,9 +135,9 @@ class Section:
         return command
 
 
-def _list_of(kind: Any) -> tuple[Listed, str]:
+def _list_of(kind: Any) -> tuple[ValueList, str]:
     one, metavar = kind if isinstance(kind, tuple) else (kind, kind.name.upper())
-    return Listed(one), f"{metavar},..."
+    return ValueList(one), f"{metavar},..."
 
 
 def _typed(kind: Any, value: Any) -> str:
@@ -148,7 +148,7 @@ def _typed(kind: Any, value: Any) -> str:
 def _shown(kind: Any, default: Any) -> str:
     if default in (None, (), "", REQUIRED) or isinstance(default, bool):
         return ""
-    return f" [{kind.shown(default) if isinstance(kind, Number | Listed) else default}]"
+    return f" [{kind.shown(default) if isinstance(kind, Number | ValueList) else default}]"
 
 
 def bundled(name: str, make: Callable[..., Any], *sections: Section) -> Decorator:

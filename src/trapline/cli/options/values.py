@@ -144,7 +144,7 @@ def _what(kind: str, words: Mapping[str, Any] | None, examples: str) -> str:
     return f"{kind} ({''.join(f'{word}, ' for word in words or ())}{examples})"
 
 
-class Listed(click.ParamType[Any]):
+class ValueList(click.ParamType[Any]):
     """Values of another type, separated by commas. The result is a tuple, also of a single value."""
 
     def __init__(self, kind: click.ParamType[Any]) -> None:
