@@ -13,7 +13,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from trapline.cli.options.values import ValueList, Number
+from trapline.cli.options.values import Number, ValueList
 from trapline.errors import ConfigError
 
 _LEAST_TEXT = 10  # characters of help per line, even in a narrow terminal
