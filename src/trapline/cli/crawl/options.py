@@ -106,7 +106,7 @@ REFRESH = Section(
             "refresh_price",
             real(),
             None,
-            "Refetch only pages that the policy values at this or more, and those before new pages. [use --refresh-share]",
+            "Refetch only pages worth this or more, before new pages. [use --refresh-share]",
         ),
         (
             "--refresh-rate",

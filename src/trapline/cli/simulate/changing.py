@@ -88,7 +88,7 @@ REFRESH = Section(
             "prices",
             (str, "X,..."),
             None,
-            "Refetch only pages that are worth this or more, before new pages. [use --refresh-share]",
+            "Refetch only pages worth this or more, before new pages. [use --refresh-share]",
         ),
         ("--refresh-rate", "rate", real(1e6), None, "Maximum number of refetches per second, on average. [unlimited]"),
     ),
