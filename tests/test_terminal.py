@@ -22,7 +22,10 @@ from tests.hostile_text import ADDRESS, FORGED, HOSTILE, hostile_site, is_harmle
 from tests.signals.crawled import crawl_of
 from tests.signals.test_websub import PUBLIC, hub_on, subscribed
 from trapline.cli import run
+from trapline.crawl.engine.options import CrawlOptions
+from trapline.parallel.folder.manifest import create
 from trapline.parallel.live.control import announced
+from trapline.parallel.partition import Partitioning
 from trapline.parallel.transport import wire
 from trapline.terminal import clear, escaped, redraw, rewrite_line, say_to
 
@@ -220,8 +223,7 @@ def test_text_of_a_hostile_site_is_escaped(tmp_path: Path, capsys: Captured) -> 
 @contextmanager
 def coordinator(folder: Path, serve: Callable[[wire.SecureStream], Any]) -> Iterator[None]:
     """A peer that knows the token of the crawl in this folder."""
-    folder.mkdir()
-    (folder / "parallel.json").write_text("{}")
+    create(folder, CrawlOptions(("http://a.test/",)), Partitioning("address", 2))
     loop, own = asyncio.new_event_loop(), wire.Pass("c", b"t", -1)
 
     async def served(line: wire.SecureStream) -> None:

@@ -224,10 +224,10 @@ def test_a_resumed_crawl_keeps_its_options(server: Served, tmp_path: Path, capsy
     crawl(folder, *server.seed_urls, "--max-pages", "5")
     for args, named in (
         (["http://a.test/"], "give no URL"),
-        (["--delay", "3"], "--delay cannot be given"),
-        (["-o", "other"], "--output cannot be given"),
-        (["--seeds", __file__], "--seeds cannot be given"),
-        (["--metadata"], "--metadata cannot be given"),
+        (["--delay", "3"], "--delay cannot change"),
+        (["-o", "other"], "--output cannot change"),
+        (["--seeds", __file__], "--seeds cannot change"),
+        (["--metadata"], "--metadata cannot change"),
     ):
         assert named in error_line(capsys, "--resume", folder, *args)
     assert "name the folder of a crawl" in error_line(capsys, "--resume", tmp_path)

@@ -76,7 +76,7 @@ def test_a_file_works_with_the_urls_of_a_generated_web(tmp_path: Path) -> None:
     "row", ["http://b/", "http://b/\tmany", "http://b/\tnan", "http://b/ inf", f"http://b/ {RANK_LIMIT}"]
 )
 def test_a_row_without_a_number_is_named(tmp_path: Path, row: str) -> None:
-    with pytest.raises(ConfigError, match=r"^\S+values\.txt, row 2: .*'http://b/.*number under 2\^42$"):
+    with pytest.raises(ConfigError, match=r"^\S+values\.txt, row 2: .*'http://b/.*number below 2\^42$"):
         quality(written(tmp_path, f"http://a/ 1\n{row}\n"))
 
 

@@ -9,7 +9,6 @@ import json
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -164,7 +163,7 @@ _errors: list[Exception] = []
 def _begin_process(make: Callable[[], Sequence[StudyRun]]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process without a traceback
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # the command itself shows the progress
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # stderr: the command itself shows the progress
     try:
         _runs.update((run.key, run) for run in make())
     except Exception as error:  # an initializer cannot report it

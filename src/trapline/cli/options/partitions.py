@@ -134,7 +134,7 @@ LIVE = Section(
         ),
         (
             "--replicate", "replicate", count(1, MOST_REPLICATED), None,
-            "Add the N most linked URLs in --in-links to the seeds, and do not send them between processes.",
+            "Add the N most linked URLs in --in-links to the seeds, and never send them.",
         ),
         (
             "--in-links", "in_links", (click.Path(path_type=Path, exists=True), "DIR"), None,
@@ -142,7 +142,7 @@ LIVE = Section(
         ),
         (
             "--own-hosts", "own_hosts", Many("HOST"), (),
-            "Crawl only your HOST and its subdomains. Each process keeps delays for its own visits only. Repeatable.",
+            "Crawl only your HOST and its subdomains. Delays hold within a process only. Repeatable.",
         ),
     ),
 )  # fmt: skip
