@@ -103,17 +103,15 @@ def _grouped(runs: Iterable[StudyRun]) -> list[StudyRun]:
 
 
 def _computed(runs: Sequence[StudyRun], jobs: Jobs | None) -> Iterator[tuple[StudyRun, Result, str]]:
-    """Yield each run with its result, and with the key of a run that is computed next.
+    """Yield each run with its result, and with the key of the next run; "": several are computed at a time, or none is left.
 
-    With `jobs`, several runs are computed at a time. Those that measure time come last then, and alone.
+    With `jobs`, runs that measure time come last, and alone.
     """
     together = [run for run in runs if not run.is_timed] if jobs else []
     alone = [run for run in runs if run.is_timed] if jobs else runs
     if jobs and together:
-        waiting = {run.key for run in together}
         for run, result in _computed_by(jobs, together):
-            waiting.remove(run.key)
-            yield run, result, min(waiting, default="")
+            yield run, result, ""
     for run, following in zip_longest(alone, alone[1:]):
         yield run, run.compute(), following.key if following else ""
 

@@ -125,7 +125,7 @@ LIVE = Section(
         (
             "--partition", "partition", (str, "NAME"), None,
             "How to choose the owner of a page: address, rendezvous, site-hash, url-hash or suffix. "
-            " [address; with --ip-delay 0 or a mode other than exchange: rendezvous]",
+            "[address; with --ip-delay 0 or a mode other than exchange: rendezvous]",
         ),
         *(row for row in PARTITIONS.rows if row[1] == "suffixes"),
         (
