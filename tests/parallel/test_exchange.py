@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.parallel.test_pending_links import Disk
@@ -91,6 +91,7 @@ def settle(one: PartitionWithoutDisk, known_now: bool) -> None:
     st.sets(st.sampled_from(sorted(ADDRESS))),
     st.lists(st.booleans(), min_size=1, max_size=8),
 )
+@example(1, [(0, URLS[0])] * 6, set(), [False, False, True])  # a batch with a forwarded and an own row of one URL
 def test_every_link_reaches_the_owner_of_its_address_once(
     partitions: int, links: list[tuple[int, str]], known: set[str], answers: list[bool]
 ) -> None:

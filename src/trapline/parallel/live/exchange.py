@@ -244,13 +244,13 @@ class LinkExchange:
         """Take in links to our pages. Links to sites that are not ours are forwarded: we know more
         about the owner than the sender did."""
         seeds: dict[str, LinkRow] = {}
-        linked: dict[str, LinkRow] = {}
+        linked: list[tuple[str, LinkRow]] = []  # one URL may have two rows: forwarded links and the sender's own
         for row in decode(data):
             url = row.url.decode(errors="replace")
             if not self._site_owners.owns(url):
                 self._forward(url, row)
             elif row.links:
-                linked[url] = row
+                linked.append((url, row))
             else:
                 seeds[url] = row
         self._add_to_frontier(seeds, linked, now)
@@ -261,14 +261,14 @@ class LinkExchange:
         else:
             self._seeds[url] = row
 
-    def _add_to_frontier(self, seeds: Mapping[str, LinkRow], linked: Mapping[str, LinkRow], now: float) -> None:
+    def _add_to_frontier(self, seeds: Mapping[str, LinkRow], linked: Sequence[tuple[str, LinkRow]], now: float) -> None:
         for url, row in seeds.items():
             if row.depth:
                 self._link_resolver.add_seed(url, row.depth)  # the page itself arrives as a link
         if user_seeds := [url for url, row in seeds.items() if not row.depth]:
             self._frontier.discover(self._link_resolver.seed_pages(user_seeds, now), now)
-        pages = self._link_resolver.arrived(list(linked), now)
-        ours = [(page, row) for page, row in zip(pages, linked.values(), strict=True) if page >= 0]
+        pages = self._link_resolver.arrived([url for url, _ in linked], now)
+        ours = [(page, row) for page, (_, row) in zip(pages, linked, strict=True) if page >= 0]
         if ours:
             self._frontier.receive(_arrivals(ours), now)
 
@@ -295,7 +295,7 @@ def _row(pending: PendingLink) -> LinkRow:
 
 
 def _arrivals(ours: list[tuple[int, LinkRow]]) -> Arrivals:
-    """Return one arrival for each page: two URLs may be the same page here. Raises `ConfigError` for impossible numbers."""
+    """Return one arrival for each page: it may have two rows, or two URLs here. Raises `ConfigError` for impossible numbers."""
     by_page: dict[int, list[LinkRow]] = {}
     for page, row in ours:
         by_page.setdefault(page, []).append(row)
