@@ -10,9 +10,10 @@ like ours.
 """
 
 import io
+import json
 import sys
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ERASE_LINE, _ERASE_BELOW, _ERASE_ALL = "\x1b[K", "\x1b[J", "\x1b[H\x1b[J"
@@ -48,6 +49,11 @@ def say(*lines: str, err: bool = False) -> None:
 def say_text(text: str, err: bool = False) -> None:
     """Print text whose line breaks all come from us, such as a table of numbers or JSON."""
     say(*text.split("\n"), err=err)
+
+
+def say_json(value: Any) -> None:
+    """Print a result for other programs."""
+    say_text(json.dumps(value, allow_nan=False, indent=1))
 
 
 def say_to(stream: TextIO, *lines: str) -> None:

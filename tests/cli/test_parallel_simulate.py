@@ -20,39 +20,45 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def record(web: Path, tmp_path: Path, *options: str) -> dict[str, float]:
-    out = tmp_path / "out.json"
-    assert (
-        run(["parallel", "simulate", str(web), "--connections", "5", "--delay", "1", "--json", str(out), *options]) == 0
-    )
-    answer: dict[str, float] = json.loads(out.read_text())
+def simulated(web: Path, *options: str) -> None:
+    assert run(["parallel", "simulate", str(web), "--connections", "5", "--delay", "1", *options]) == 0
+
+
+def record(web: Path, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, float]:
+    simulated(web, "--json", *options)
+    answer: dict[str, float] = json.loads(capsys.readouterr().out)
     return answer
 
 
-def test_modes_differ_as_they_should(web: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    alone = record(web, tmp_path, "--processes", "1")
-    exchange = record(web, tmp_path, "--processes", "8", "--mode", "exchange", "--partition", "site-hash")
-    assert "coverage" in capsys.readouterr().out
+def rows(web: Path, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, str]:
+    """Return the rows of the table that the command prints."""
+    simulated(web, *options)
+    return {line[:26].strip(): line[26:] for line in capsys.readouterr().out.splitlines()}
+
+
+def test_modes_differ_as_they_should(web: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    alone = record(web, capsys, "--processes", "1")
+    exchange = record(web, capsys, "--processes", "8", "--mode", "exchange", "--partition", "site-hash")
     assert (exchange["overlap"], exchange["coverage"]) == (0.0, alone["coverage"])
     assert exchange["pages_distinct"] == alone["pages_distinct"]
     assert exchange["urls_exchanged_per_page"] > 0
     assert exchange["messages"] > 0
     assert exchange["politeness_violations"] == 0
-    firewall = record(web, tmp_path, "--processes", "8", "--mode", "firewall", "--random-seeds", "2")
+    firewall = record(web, capsys, "--processes", "8", "--mode", "firewall", "--random-seeds", "2")
     assert firewall["overlap"] == 0.0
     assert firewall["urls_exchanged"] == 0
     assert firewall["coverage"] < 1.0
-    across = record(web, tmp_path, "--processes", "4", "--mode", "cross-over", "--random-seeds", "2")
+    across = record(web, capsys, "--processes", "4", "--mode", "cross-over", "--random-seeds", "2")
     assert across["coverage"] == 1.0
     assert across["overlap"] > 0.0
 
 
 @pytest.mark.parametrize("mode", ["firewall", "cross-over", "exchange", "independent", "dynamic"])
 def test_progress_and_its_total_count_the_same_pages(
-    mode: str, web: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    mode: str, web: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parallel_simulate, "Progress", partial(Progress, plain_every_s=0.0))
-    record(web, tmp_path, "--processes", "4", "--mode", mode)
+    simulated(web, "--processes", "4", "--mode", mode)
     shown = re.findall(r"crawling: ([\d,]+)/([\d,]+) (\w+)", capsys.readouterr().err)
     done, total, unit = ({row[at] for row in shown} for at in range(3))
     again = mode in ("cross-over", "independent")  # each partition may fetch the page
@@ -60,11 +66,11 @@ def test_progress_and_its_total_count_the_same_pages(
     assert max(int(one.replace(",", "")) for one in done) <= (8000 if again else 2000)
 
 
-def test_a_filter_and_replication_reduce_the_urls_sent(web: Path, tmp_path: Path) -> None:
-    plain = record(web, tmp_path, "--processes", "4")["urls_exchanged"]
-    assert record(web, tmp_path, "--processes", "4", "--filter", "1000")["urls_exchanged"] < plain
-    assert record(web, tmp_path, "--processes", "4", "--replicate", "200")["urls_exchanged"] < plain
-    assert record(web, tmp_path, "--processes", "4", "--exchange-every", "100")["urls_exchanged"] < plain
+def test_a_filter_and_replication_reduce_the_urls_sent(web: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = record(web, capsys, "--processes", "4")["urls_exchanged"]
+    assert record(web, capsys, "--processes", "4", "--filter", "1000")["urls_exchanged"] < plain
+    assert record(web, capsys, "--processes", "4", "--replicate", "200")["urls_exchanged"] < plain
+    assert record(web, capsys, "--processes", "4", "--exchange-every", "100")["urls_exchanged"] < plain
 
 
 @pytest.mark.parametrize(
@@ -108,36 +114,30 @@ def test_invalid_input_is_reported_in_one_line(
     assert reason in line
 
 
-def rows(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
-    return {line[:26].strip(): line[26:] for line in capsys.readouterr().out.splitlines()}
-
-
-def test_the_table_names_how_pages_are_partitioned(
-    web: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    record(web, tmp_path, "--mode", "dynamic", "--max-pages", "50")
-    assert rows(capsys)["partitions"] == "4, mode dynamic: a coordinator assigns sites"
-    record(web, tmp_path, "--mode", "independent", "--max-pages", "50")
-    independent = rows(capsys)
+def test_the_table_names_how_pages_are_partitioned(web: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dynamic = rows(web, capsys, "--mode", "dynamic", "--max-pages", "50")
+    assert dynamic["partitions"] == "4, mode dynamic: a coordinator assigns sites"
+    independent = rows(web, capsys, "--mode", "independent", "--max-pages", "50")
     assert independent["partitions"].startswith("4, mode independent: seeds by site-hash")
     assert "links between partitions" not in independent
 
 
-def test_firewall_shows_how_many_links_it_did_not_follow(
-    web: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_firewall_shows_how_many_links_it_did_not_follow(web: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """From all home pages, firewall fetches the same pages as exchange, so it finds the same links."""
-    exchange = record(web, tmp_path)
-    assert rows(capsys)["partitions"] == "4 by site-hash, mode exchange"
-    firewall = record(web, tmp_path, "--mode", "firewall")
+    exchange = record(web, capsys)
+    assert rows(web, capsys)["partitions"] == "4 by site-hash, mode exchange"
+    firewall = record(web, capsys, "--mode", "firewall")
     assert firewall["pages_distinct"] == exchange["pages_distinct"]
     assert firewall["links_between_partitions"] == exchange["links_between_partitions"] > 0
-    assert rows(capsys)["links between partitions"] == f"{firewall['links_between_partitions']:,} (not followed)"
+    shown = rows(web, capsys, "--mode", "firewall")
+    assert shown["links between partitions"] == f"{firewall['links_between_partitions']:,} (not followed)"
 
 
-def test_links_are_counted_of_fetched_pages_for_any_length_of_a_step(web: Path, tmp_path: Path) -> None:
+def test_links_are_counted_of_fetched_pages_for_any_length_of_a_step(
+    web: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     firewall, exchange = (
-        [record(web, tmp_path, "--mode", mode, "--max-pages", "200", "--step", step) for step in ("1", "1000")]
+        [record(web, capsys, "--mode", mode, "--max-pages", "200", "--step", step) for step in ("1", "1000")]
         for mode in ("firewall", "exchange")
     )
     assert firewall[0]["links_between_partitions"] == firewall[1]["links_between_partitions"] > 0

@@ -24,23 +24,21 @@ def test_all_policies_in_one_table(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"  {name}" in shown
 
 
-def test_one_result_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "out.json"
-    options = ["--policy", "cgm", "--level", "smart", "--capacity", "10%", "--json", str(file)]
+def test_one_result_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--policy", "cgm", "--level", "smart", "--capacity", "10%", "--json"]
     assert run(["refresh", "replay", TRACE, *options, *QUICK]) == 0
-    found = json.loads(file.read_text())
+    found = json.loads(capsys.readouterr().out)
     assert set(found["freshness_binary"]) == set(found["freshness_eq3"]) == {"mean", "ci"}
     assert 0.0 < found["freshness_binary"]["mean"] <= found["freshness_eq3"]["mean"] <= 1.0
     assert found["results"][0]["capacity"] == 0.1 and found["trace"]["pages"] == 30
     assert (found["options"]["policy"], found["options"]["capacity"]) == (["cgm"], [0.1])
-    assert capsys.readouterr().err.endswith(f"wrote {file}\n")
 
 
 @pytest.mark.parametrize(("seeds", "has_interval"), [(1, False), (2, False), (3, True)])
 def test_json_has_an_interval_where_the_table_has_one(
     seeds: int, has_interval: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--policy", "uniform", "--seeds", str(seeds), "--accesses", "200", "--json", "-"]
+    options = ["--policy", "uniform", "--seeds", str(seeds), "--accesses", "200", "--json"]
     assert run(["refresh", "replay", TRACE, *options]) == 0
     said = capsys.readouterr()
     assert (json.loads(said.out)["freshness_binary"]["ci"] is not None) == has_interval and "wrote" not in said.err
@@ -51,7 +49,7 @@ def test_levels_capacities_options_and_a_picture_are_accepted(
 ) -> None:
     levels = ["--level", "normal=.5,super=.5", "--level", "super", "--capacity", ".2,.4"]
     picture = tmp_path / "p.png"
-    more = ["--policy", "xu,residual-life", "--option", "xu.past=1", "--plot", str(picture), "--json", "-"]
+    more = ["--policy", "xu,residual-life", "--option", "xu.past=1", "--plot", str(picture), "--json"]
     assert run(["refresh", "replay", TRACE, *levels, *more, *QUICK]) == 0
     found = json.loads(capsys.readouterr().out)
     assert len(found["results"]) == 8 and found["options"]["policy"] == ["xu", "residual-life"]
@@ -79,8 +77,8 @@ def test_ctrl_c_keeps_finished_rows(
         return whole(*given)
 
     monkeypatch.setattr(refresh, "replay_world", replay)
-    file = tmp_path / "out.json"
-    assert run(["refresh", "replay", TRACE, "--policy", "uniform,xu", "--json", str(file), *QUICK]) == 130
+    file = tmp_path / "out.png"
+    assert run(["refresh", "replay", TRACE, "--policy", "uniform,xu", "--plot", str(file), *QUICK]) == 130
     said = capsys.readouterr()
     assert "  uniform" in said.out and "  xu" not in said.out and not file.exists()
     assert "interrupted after 1 of 2 rows" in said.err
@@ -109,7 +107,7 @@ def test_at_one_capacity_the_picture_has_a_point_for_each_policy() -> None:
 
 def test_the_measure_and_the_schedule_have_variants(capsys: pytest.CaptureFixture[str]) -> None:
     def eq3(*options: str) -> float:
-        world = ["--policy", "uniform", "--level", "super", "--schedule-precision", ".5", "--json", "-"]
+        world = ["--policy", "uniform", "--level", "super", "--schedule-precision", ".5", "--json"]
         assert run(["refresh", "replay", TRACE, *world, *QUICK, *options]) == 0
         return json.loads(capsys.readouterr().out)["freshness_eq3"]["mean"]
 
@@ -121,7 +119,7 @@ def test_the_measure_and_the_schedule_have_variants(capsys: pytest.CaptureFixtur
 
 def test_an_estimator_is_chosen_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     def binary(*options: str) -> float:
-        world = ["--policy", "cgm", "--level", "normal", "--capacity", ".5", "--json", "-"]
+        world = ["--policy", "cgm", "--level", "normal", "--capacity", ".5", "--json"]
         assert run(["refresh", "replay", TRACE, *world, *QUICK, *options]) == 0
         return json.loads(capsys.readouterr().out)["freshness_binary"]["mean"]
 
@@ -159,7 +157,7 @@ def test_an_estimator_is_chosen_by_its_name(capsys: pytest.CaptureFixture[str]) 
         ([TRACE, "--policy", "cgm", "--option", "cgm.estimator=9"], "no estimator '9'"),
         ([TRACE, "--option", "residual-life.kappa=x"], "'x' is not a number"),
         ([TRACE, "--plot", "x.jpg"], "a name that ends in .png"),
-        ([TRACE, "--json", "/nowhere/x.json"], "there is no folder"),
+        ([TRACE, "--plot", "/nowhere/x.png"], "there is no folder"),
         ([TRACE, "--seeds", "0"], "0 is not between 1 and"),
     ],
 )

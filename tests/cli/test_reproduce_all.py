@@ -32,7 +32,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("plans")
 def test_the_index_has_every_claim_with_a_link_to_its_item(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["reproduce", "all", "--quick", "-o", str(tmp_path), "--json", "-"]) == 0
+    assert run(["reproduce", "all", "--quick", "-o", str(tmp_path), "--json"]) == 0
     done = capsys.readouterr()
     assert json.loads(done.out) == json.loads((tmp_path / "all.json").read_text())
     assert "all: 25 claims: " in done.err

@@ -49,7 +49,7 @@ def test_it_writes_a_page_plots_and_json_and_continues_after_an_interrupt(
 
 
 def the_thesis_reuses_the_runs(folder: Path, capsys: Captured) -> None:
-    assert run(["reproduce", "thesis", *SMALL[2:], "-o", str(folder), "--json", "-"]) == 0
+    assert run(["reproduce", "thesis", *SMALL[2:], "-o", str(folder), "--json"]) == 0
     done = capsys.readouterr()
     assert "runs were done before" in done.err
     found = json.loads(done.out)

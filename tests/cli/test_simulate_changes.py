@@ -23,7 +23,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_crawls_of_one_web_are_compared(web: str, tmp_path: Path, capsys: Captured) -> None:
     picture, log = tmp_path / "fresh.png", tmp_path / "log.parquet"
     lists = ("--refresh-policy", "off,cgm", "--refresh-share", "0,50%", "--level", "normal=50%,smart=50%")
-    assert run(["simulate", web, *HOW, *CHANGES, *lists, "--json", "-", "--plot", str(picture)]) == 0
+    assert run(["simulate", web, *HOW, *CHANGES, *lists, "--json", "--plot", str(picture)]) == 0
     found = json.loads(capsys.readouterr().out)
     names = [one["refresh"] for one in found["results"]]
     assert names == ["off", "cgm, share 0", "cgm, share 0.5"]

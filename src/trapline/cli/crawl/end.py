@@ -3,13 +3,12 @@
 This module reads only the crawl's summary.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from trapline.parallel import CROSS_OVER
-from trapline.terminal import say_text
+from trapline.terminal import say_json, say_text
 from trapline.units import bytes_shown, counted, duration, three_digits
 
 
@@ -29,7 +28,7 @@ def say(summary: dict[str, Any], folder: Path, given: dict[str, Any]) -> None:
 
 def _print(lines: str, summary: dict[str, Any], given: dict[str, Any]) -> None:
     if given["as_json"]:
-        say_text(json.dumps(summary, indent=1))
+        say_json(summary)
     elif not given["quiet"]:
         say_text(lines)
 

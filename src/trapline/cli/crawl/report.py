@@ -1,6 +1,5 @@
 """`trapline report`: an HTML page about one crawl, or a comparison of several crawls."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import click
 
 from trapline.errors import ConfigError
-from trapline.terminal import say, say_text
+from trapline.terminal import say, say_json
 
 PAGE = "report.html"
 # In pages. Links and PageRank of this many pages take some ten seconds; for larger crawls the report shows only what the crawl recorded.
@@ -42,7 +41,7 @@ def report(folders: tuple[Path, ...], output: Path | None, as_json: bool) -> Non
     for folder in folders:
         check_crawl(brought_up(folder))
     if as_json:
-        say_text(json.dumps(_for_machines(folders), allow_nan=False, indent=1))
+        say_json(_for_machines(folders))
         return
     file = output or (folders[0] / PAGE if len(folders) == 1 else Path(PAGE))
     check_writable(file)

@@ -1,6 +1,5 @@
 """`trapline verify`: checks whether the folder of a crawl is sound; with --repair, repairs it as far as possible."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trapline.cli.terminal.progress import Progress
-from trapline.terminal import say, say_text
+from trapline.terminal import say, say_json
 from trapline.units import bytes_shown, counted
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def verify(folder: Path, repair: bool, as_json: bool, quiet: bool) -> int:
     with Progress(f"verifying {folder}", quiet=quiet, plain_every_s=2.0) as progress:
         found = verify_all(folder, repair, progress.update)
     if as_json:
-        say_text(json.dumps(_object(folder, found), indent=1))
+        say_json(_object(folder, found))
     else:
         say(*_lines(folder, found, repair))
     return 0 if found.is_sound else PROBLEMS

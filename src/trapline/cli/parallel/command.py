@@ -3,7 +3,6 @@
 Both commands talk to the crawl's coordinator.
 """
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from trapline.cli.lazy import Lazy, LazyGroup
 from trapline.cli.options.values import count
 from trapline.errors import ConfigError
 from trapline.parallel import EXCHANGE, MOST_PROCESSES
-from trapline.terminal import say, say_text
+from trapline.terminal import say, say_json
 from trapline.units import counted, duration, three_digits
 
 # ---- `trapline parallel resize`: a running crawl continues with more partitions. This command asks; the crawl's own process resizes.
@@ -61,7 +60,7 @@ def status(folder: Path, as_json: bool) -> None:
     every = manifest.policy.every_pages if manifest.policy.mode == EXCHANGE else None
     found = {"mode": manifest.policy.mode, "partition": manifest.kind, "exchange_every": every} | answer
     if as_json:
-        say_text(json.dumps(found, indent=1))
+        say_json(found)
     else:
         say(*_lines(folder, found, time.time()))
 

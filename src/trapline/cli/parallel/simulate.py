@@ -16,9 +16,8 @@ from trapline.cli.options.values import GRAPH_PATH
 from trapline.cli.simulate.arena import Arena, opened
 from trapline.cli.terminal.progress import Progress, compile_kernels, compile_ranks
 from trapline.errors import ConfigError
-from trapline.output import check_writable, write_json
 from trapline.parallel import FIREWALL
-from trapline.terminal import say, say_text
+from trapline.terminal import say_json, say_text
 from trapline.units import duration
 
 if TYPE_CHECKING:
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
     from trapline.parallel.simulated.measures import ParallelRecord
 
-_FILE = click.Path(path_type=Path)
-_STDOUT = Path("-")
 _DEFAULT = "backlink-count"  # the order of the paper
 # Without --speed-up and --rescore: these exist only in a crawl of one process.
 _CONDITIONS = tuple(
@@ -37,9 +34,7 @@ _CONDITIONS = tuple(
     )
     for section in SECTIONS
 )
-_OUTPUT = Section(
-    "Output", (("--json", "json_file", (_FILE, "FILE"), None, "Write the result as JSON to this file; -: to stdout."),)
-)
+_OUTPUT = Section("Output", (("--json", "as_json", None, False, "Print the result as JSON instead of a table."),))
 
 
 @click.command(cls=SectionedCommand)
@@ -55,7 +50,7 @@ def simulate(
     page_rank: str | None,
     site_rank: str | None,
     conditions: CrawlConditions,
-    json_file: Path | None,
+    as_json: bool,
 ) -> None:
     """Crawl GRAPH with several partitions in simulated time, and measure coverage, overlap, quality and communication.
 
@@ -63,8 +58,6 @@ def simulate(
     the result; --quality sets the quality that the strategy uses. A TIME is in seconds or has a unit: 250ms, 2min, 1h. Defaults are in
     brackets.
     """
-    if json_file and json_file != _STDOUT:
-        check_writable(json_file)
     options.plan()  # reports errors in the options before anything that takes long
     no_strategy = strategy is None and not (page_rank and site_rank)
     named = chosen_by(_DEFAULT if no_strategy else strategy, page_rank, site_rank)
@@ -75,9 +68,9 @@ def simulate(
 
     compile_kernels()
     record, parameters = _crawled(opened(graph, conditions), chosen, options)
-    if json_file:
-        _write(json_file, graph, chosen, options, record, parameters)
-    if json_file != _STDOUT:
+    if as_json:
+        say_json(_for_machines(graph, chosen, options, record, parameters))
+    else:
         say_text(_shown(options, record))
 
 
@@ -137,19 +130,16 @@ def _seeds(arena: Arena, options: PartitionOptions) -> "NDArray[np.int32]":
     return random_seeds(owner, options.processes, options.random_seeds, arena.conditions.seed)
 
 
-def _write(
-    file: Path,
+def _for_machines(
     graph: Path,
     chosen: Chosen,
     options: PartitionOptions,
     record: "ParallelRecord",
     parameters: dict[str, Any],
-) -> None:
-    import json
-
+) -> dict[str, Any]:
     from trapline import __version__
 
-    value = {
+    return {
         "trapline": __version__,
         "graph": os.fsencode(graph).decode(errors="replace"),
         "strategy": chosen.name,
@@ -157,11 +147,6 @@ def _write(
         "parallel": asdict(options),
         "parameters": parameters,
     }
-    if file == _STDOUT:
-        say_text(json.dumps(value, allow_nan=False, indent=1))
-    else:
-        write_json(file, value)
-        say(f"wrote {file}", err=True)
 
 
 def _shown(options: PartitionOptions, r: "ParallelRecord") -> str:

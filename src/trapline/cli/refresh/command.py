@@ -12,9 +12,18 @@ from trapline.cli.options.scheduling import POLICIES
 from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled
 from trapline.cli.options.values import count, real, seconds, share
 from trapline.cli.refresh.replay_options import ReplayOptions, capacities, policies, read_trace
-from trapline.cli.refresh.results import ReplayResults, ReplayRow, check_outputs, say_interrupted, show, write
+from trapline.cli.refresh.results import (
+    ReplayResults,
+    ReplayRow,
+    check_output,
+    for_machines,
+    say_interrupted,
+    show,
+    write_plot,
+)
 from trapline.cli.terminal.errors import INTERRUPTED
 from trapline.cli.terminal.progress import Progress, compile_kernels, compile_policies
+from trapline.terminal import say_json
 
 if TYPE_CHECKING:
     from trapline.refresh import Policy, ReplayWorld, Trace
@@ -120,7 +129,7 @@ _MEASURE = Section(
 _OUTPUT = Section(
     "Output",
     (
-        ("--json", "json_file", (_FILE, "FILE"), None, "Write the result as JSON to this file; -: to stdout."),
+        ("--json", "as_json", None, False, "Print the result as JSON instead of a table."),
         ("--plot", "plot_file", (_FILE, "FILE.png"), None, "Write a plot of freshness against capacity."),
     ),
 )
@@ -151,7 +160,7 @@ def refresh() -> None:
 @click.argument("trace")
 @bundled("options", ReplayOptions, _WHAT, _WORLD, _MEASURE)
 @_OUTPUT
-def replay(trace: str, options: ReplayOptions, json_file: Path | None, plot_file: Path | None) -> int:
+def replay(trace: str, options: ReplayOptions, as_json: bool, plot_file: Path | None) -> int:
     """Replay the updates in TRACE and measure how fresh each policy keeps the copies.
 
     TRACE is a file or folder (see docs/refresh.md), the sample peps, or a random trace: poisson:PAGES:UPDATES[:DAYS] or
@@ -160,14 +169,16 @@ def replay(trace: str, options: ReplayOptions, json_file: Path | None, plot_file
     from 0 to 1. The value is lower if the copy has missed more updates, or missed them longer ago. The result is the mean.
     A TIME is in seconds or has a unit: 2min, 1h. A SHARE is 0.05 or 5%. Defaults are in brackets.
     """
-    check_outputs(json_file, plot_file)
+    check_output(plot_file)
     found = run_all(trace, options)
-    if found.rows and json_file != Path("-"):
+    if found.rows and not as_json:
         show(found)
     if found.interrupted:
         say_interrupted(found)
         return INTERRUPTED
-    write(found, json_file, plot_file)
+    write_plot(found, plot_file)
+    if as_json:
+        say_json(for_machines(found))
     return 0
 
 

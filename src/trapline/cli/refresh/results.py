@@ -1,13 +1,12 @@
 """The results of `trapline refresh replay`, and their output as a table, JSON and a plot. This module replays nothing."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trapline.errors import ConfigError
-from trapline.output import check_writable, write_bytes, write_json
+from trapline.output import check_writable, write_bytes
 from trapline.terminal import say, say_text
 from trapline.units import counted, duration
 
@@ -116,7 +115,6 @@ def _figure(height: float, title: str, conditions: str) -> Any:
 
 # ---- The results.
 
-_STDOUT = Path("-")
 _LEAST_SEEDS = 3  # for an interval: with two seeds, Student's t is 12.7, and the interval is too wide to say anything
 _MEASURED = {"binary": "accesses that find a fresh copy", "eq3": "mean F of accesses, Eq. 3"}
 _FEW_SEEDS = 5  # Student's t is 2.8 there; with fewer seeds the width of the interval itself is known only to a factor of several
@@ -156,12 +154,11 @@ class ReplayResults:
         return len(self.rows) < self.wanted
 
 
-def check_outputs(json_file: Path | None, plot_file: Path | None) -> None:
+def check_output(plot_file: Path | None) -> None:
     if plot_file is not None and plot_file.suffix != ".png":
         raise ConfigError(f"--plot {plot_file}: the plot is a PNG file; give a name that ends in .png")
-    for file in (json_file, plot_file):
-        if file is not None and file != _STDOUT:
-            check_writable(file)
+    if plot_file is not None:
+        check_writable(plot_file)
 
 
 def show(found: ReplayResults) -> None:
@@ -203,15 +200,10 @@ def say_interrupted(found: ReplayResults) -> None:
     say(f"trapline: interrupted after {rows}; no file was written", err=True)
 
 
-def write(found: ReplayResults, json_file: Path | None, plot_file: Path | None) -> None:
-    if json_file is not None:
-        value = _for_machines(found)
-        say_text(json.dumps(value, indent=1)) if json_file == _STDOUT else write_json(json_file, value)
+def write_plot(found: ReplayResults, plot_file: Path | None) -> None:
     if plot_file is not None:
         write_bytes(plot_file, _picture(found))
-    for file in (json_file, plot_file):
-        if file is not None and file != _STDOUT:
-            say(f"wrote {file}", err=True)
+        say(f"wrote {plot_file}", err=True)
 
 
 def _picture(found: ReplayResults) -> bytes:
@@ -229,7 +221,7 @@ def _curves(found: ReplayResults, measure: str) -> dict[str, list[tuple[float, "
     return curves
 
 
-def _for_machines(found: ReplayResults) -> dict[str, Any]:
+def for_machines(found: ReplayResults) -> dict[str, Any]:
     from trapline import __version__
 
     trace, rows = found.trace, [row.for_machines(found.options.seeds) for row in found.rows]

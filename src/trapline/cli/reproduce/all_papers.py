@@ -9,7 +9,7 @@ import click
 
 from trapline.cli.options.sections import Section, SectionedCommand
 from trapline.cli.reproduce.cho import ChoOptions, cho_plan
-from trapline.cli.reproduce.command import JOBS, check_outputs, output_section, put_out, run_plan
+from trapline.cli.reproduce.command import JOBS, check_output, output_section, put_out, run_plan
 from trapline.cli.reproduce.paper_results import for_machines, summary, verdicts, write
 from trapline.cli.reproduce.scheduling import PaperOptions, cao_plan, castillo_plan, thesis_plan
 from trapline.cli.reproduce.xu import XuOptions, xu_plan
@@ -35,17 +35,17 @@ _WHAT = Section("What to run", (("--quick", "quick", None, False, "Run the short
 @_WHAT
 @JOBS
 @output_section("papers")
-def all_papers(quick: bool, jobs: int, folder: Path, json_file: Path | None) -> None:
+def all_papers(quick: bool, jobs: int, folder: Path, as_json: bool) -> None:
     """Reproduce all papers, and write an index page of all claims.
 
     Runs cao, castillo, thesis, cho and xu, one after the other, into one folder. If you interrupt the command, repeat it: it continues
     where it stopped. See docs/reproduce.md.
     """
-    check_outputs(folder, INDEX, json_file)
+    check_output(folder, INDEX)
     options = {"quick": quick}
     papers = [_reproduced(name, quick, jobs, folder) for name in PLANS]
     write_index(papers, folder, options)
-    put_out(papers, lambda paper: say(summary(paper)), json_file, lambda: _for_machines(papers, options))
+    put_out(papers, lambda paper: say(summary(paper)), as_json, lambda: _for_machines(papers, options))
     say(f"all: {verdicts(papers)} See {folder / INDEX}", err=True)
 
 

@@ -70,7 +70,7 @@ class ChoOptions:
 @bundled("options", ChoOptions, _WHAT)
 @JOBS
 @output_section("cho")
-def cho(options: ChoOptions, jobs: int, folder: Path, json_file: Path | None) -> None:
+def cho(options: ChoOptions, jobs: int, folder: Path, as_json: bool) -> None:
     """Reproduce Cho and Garcia-Molina: coverage, overlap, quality and communication of parallel crawls.
 
     Simulates up to 64 partitions of a graph. Each starts from five random pages, and everything is repeated --draws times. Judges every
@@ -78,7 +78,7 @@ def cho(options: ChoOptions, jobs: int, folder: Path, json_file: Path | None) ->
     repeat it: it continues where it stopped.
     See docs/reproduce-cho.md.
     """
-    reproduce_plan(partial(cho_plan, options), "cho", asdict(options), jobs, folder, json_file)
+    reproduce_plan(partial(cho_plan, options), "cho", asdict(options), jobs, folder, as_json)
 
 
 def cho_plan(options: ChoOptions) -> "PaperPlan":

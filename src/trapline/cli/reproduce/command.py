@@ -1,6 +1,5 @@
 """`trapline reproduce`: the group of commands, and the output that they share: tables or JSON, and plots in a folder."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -14,43 +13,37 @@ from trapline.cli.options.sections import Section
 from trapline.cli.options.values import count
 from trapline.cli.terminal.progress import Progress, compile_kernels
 from trapline.errors import ConfigError
-from trapline.output import check_writable, write_json
-from trapline.terminal import say, say_text
+from trapline.output import check_writable
+from trapline.terminal import say, say_json, say_text
 
 if TYPE_CHECKING:
     from trapline.lab.paper import Paper, PaperPlan
     from trapline.lab.study import StudyRun
 
-STDOUT = Path("-")
 _PATH = click.Path(path_type=Path)
 Found = TypeVar("Found")
 
 
-def check_outputs(folder: Path | None, picture: str, json_file: Path | None) -> None:
-    """Check the outputs before anything that takes long. `picture`: one file that will be in it."""
-    if folder is not None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(
-                f"--output {folder}: cannot create the folder: {error.strerror}; choose another folder"
-            ) from error
-        check_writable(folder / picture)
-    if json_file is not None and json_file != STDOUT:
-        check_writable(json_file)
+def check_output(folder: Path, picture: str) -> None:
+    """Check the folder before anything that takes long. `picture`: one file that will be in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"--output {folder}: cannot create the folder: {error.strerror}; choose another folder"
+        ) from error
+    check_writable(folder / picture)
 
 
 def put_out(
-    found: Sequence[Found], show: Callable[[Found], None], json_file: Path | None, for_machines: Callable[[], Any]
+    found: Sequence[Found], show: Callable[[Found], None], as_json: bool, for_machines: Callable[[], Any]
 ) -> None:
-    """Print tables and write JSON to a file if one is given; if the file is stdout, print only JSON."""
-    if json_file == STDOUT:
-        say_text(json.dumps(for_machines(), indent=1))
+    """Print tables, or JSON."""
+    if as_json:
+        say_json(for_machines())
         return
     for reproduction in found:
         show(reproduction)
-    if json_file is not None:
-        write_json(json_file, for_machines())
 
 
 def refuse_same_names(option: str, what: str, names: Iterable[str]) -> None:
@@ -63,12 +56,11 @@ def refuse_same_names(option: str, what: str, names: Iterable[str]) -> None:
 def output_section(paper: str) -> Section:
     """Return the options of the output, the same for every paper."""
     folder = "Folder for the page, plots and JSON, and for finished runs, which are not repeated."
-    numbers = "Write numbers and verdicts as JSON to this file too; -: to stdout, instead of tables."
     return Section(
         "Output",
         (
             ("-o --output", "folder", (_PATH, "DIR"), Path(f"trapline-{paper}"), folder),
-            ("--json", "json_file", (_PATH, "FILE"), None, numbers),
+            ("--json", "as_json", None, False, "Print the numbers and verdicts as JSON instead of tables."),
         ),
     )
 
@@ -86,13 +78,13 @@ def reproduce_plan(
     options: Mapping[str, Any],
     jobs: int,
     folder: Path,
-    json_file: Path | None,
+    as_json: bool,
 ) -> None:
     """Check the outputs, make the plan, run it, judge its claims, and write and show the results. `make` must be picklable."""
     from trapline.cli.reproduce.paper_results import put_out_paper
 
-    check_outputs(folder, f"{name}.html", json_file)
-    put_out_paper(run_plan(make, jobs, folder), folder, json_file, options)
+    check_output(folder, f"{name}.html")
+    put_out_paper(run_plan(make, jobs, folder), folder, as_json, options)
 
 
 def run_plan(make: "Callable[[], PaperPlan]", jobs: int, folder: Path) -> "Paper":

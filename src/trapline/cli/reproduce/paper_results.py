@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 _NARROW, _WIDE = 14, 100
 
 
-def put_out_paper(paper: "Paper", folder: Path, json_file: Path | None, options: Mapping[str, Any]) -> None:
-    """Write the page, plots and JSON into the folder, and print tables, or JSON if `json_file` is stdout."""
+def put_out_paper(paper: "Paper", folder: Path, as_json: bool, options: Mapping[str, Any]) -> None:
+    """Write the page, plots and JSON into the folder, and print tables, or JSON."""
     write(paper, folder, options)
-    put_out([paper], show, json_file, lambda: for_machines(paper, options))
+    put_out([paper], show, as_json, lambda: for_machines(paper, options))
     say(f"wrote {folder / paper.name}.html, {paper.name}.json and plots (.png)", err=True)
 
 

@@ -74,26 +74,26 @@ _CASTILLO = _what(_CASTILLO_PAGES, _CASTILLO_QUICK)
 @bundled("options", PaperOptions, _CASTILLO)
 @JOBS
 @output_section("castillo")
-def castillo(options: PaperOptions, jobs: int, folder: Path, json_file: Path | None) -> None:
+def castillo(options: PaperOptions, jobs: int, folder: Path, as_json: bool) -> None:
     """Reproduce Castillo et al.: crawl orders, connections, speed-up and batches.
 
     Simulates the crawls on generated webs, and judges every claim over all webs. With --graph, compares the crawl orders on your graphs
     instead. If you interrupt the command, repeat it: it continues where it stopped. See docs/reproduce-castillo.md.
     """
-    reproduce_plan(partial(castillo_plan, options), "castillo", asdict(options), jobs, folder, json_file)
+    reproduce_plan(partial(castillo_plan, options), "castillo", asdict(options), jobs, folder, as_json)
 
 
 @click.command(cls=SectionedCommand)
 @bundled("options", PaperOptions, _CASTILLO)
 @JOBS
 @output_section("thesis")
-def thesis(options: PaperOptions, jobs: int, folder: Path, json_file: Path | None) -> None:
+def thesis(options: PaperOptions, jobs: int, folder: Path, as_json: bool) -> None:
     """Reproduce chapter 4 of Castillo's thesis: crawl orders, historical PageRank, connections, speed-up and batches.
 
     Simulates the crawls on generated webs, and judges every claim over all webs. With --graph, compares the crawl orders on your graphs
     instead. If you interrupt the command, repeat it: it continues where it stopped. See docs/reproduce-thesis.md.
     """
-    reproduce_plan(partial(thesis_plan, options), "thesis", asdict(options), jobs, folder, json_file)
+    reproduce_plan(partial(thesis_plan, options), "thesis", asdict(options), jobs, folder, as_json)
 
 
 def castillo_plan(options: PaperOptions) -> "PaperPlan":
@@ -142,13 +142,13 @@ _FAST_PAGES = (200, 4_000)
 @bundled("options", PaperOptions, _what(_CAO_PAGES, _CAO_PAGES))
 @JOBS
 @output_section("cao")
-def cao(options: PaperOptions, jobs: int, folder: Path, json_file: Path | None) -> None:
+def cao(options: PaperOptions, jobs: int, folder: Path, as_json: bool) -> None:
     """Reproduce Cao, Jiang and Singh: crawl scheduling by performance, quality and both.
 
     Simulates the crawls on generated webs, or on yours with --graph, and judges every claim over all webs. If you interrupt the command,
     repeat it: it continues where it stopped. See docs/reproduce-cao.md.
     """
-    reproduce_plan(partial(cao_plan, options), "cao", asdict(options), jobs, folder, json_file)
+    reproduce_plan(partial(cao_plan, options), "cao", asdict(options), jobs, folder, as_json)
 
 
 def cao_plan(options: PaperOptions) -> "PaperPlan":

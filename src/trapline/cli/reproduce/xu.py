@@ -132,14 +132,14 @@ class XuOptions:
 @bundled("options", XuOptions, _WHAT, _HOW)
 @JOBS
 @output_section("xu")
-def xu(options: XuOptions, jobs: int, folder: Path, json_file: Path | None) -> None:
+def xu(options: XuOptions, jobs: int, folder: Path, as_json: bool) -> None:
     """Reproduce Xu, Li, Qu and Labrinidis: freshness by the collaboration level of providers.
 
     Runs three interpretations of the paper's policy, with cycles of several lengths, and judges every claim in all of these settings.
     Capacity is set so that freshness with smart providers is .86, as in the paper. If you interrupt the command, repeat it: it continues
     where it stopped. See docs/reproduce-xu.md.
     """
-    reproduce_plan(partial(xu_plan, options), "xu", asdict(options), jobs, folder, json_file)
+    reproduce_plan(partial(xu_plan, options), "xu", asdict(options), jobs, folder, as_json)
 
 
 def xu_plan(options: XuOptions) -> "PaperPlan":

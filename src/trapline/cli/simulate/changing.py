@@ -4,7 +4,6 @@ The options have the names of those of `trapline crawl` and `trapline testweb`. 
 one crawl for each, of the same web.
 """
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -21,8 +20,8 @@ from trapline.cli.simulate.arena import Arena, opened
 from trapline.cli.terminal.progress import Progress, compile_kernels, compile_ranks
 from trapline.cli.terminal.scoreboard import web_name
 from trapline.errors import ConfigError
-from trapline.output import write_bytes, write_json
-from trapline.terminal import say, say_text
+from trapline.output import write_bytes
+from trapline.terminal import say, say_json, say_text
 from trapline.units import counted, duration, time_unit
 
 if TYPE_CHECKING:
@@ -232,7 +231,6 @@ def check_fits(options: ChangeOptions, conditions: CrawlConditions, log_file: Pa
 
 # ---- `trapline simulate GRAPH --changes ...`: runs the crawls and shows the results as a table, JSON and a plot.
 
-_STDOUT = Path("-")
 _COURSES = ("fresh", "quality", "coverage", "fresh_pages")
 
 
@@ -264,7 +262,7 @@ def simulate_changes(
     chosen: Chosen,
     conditions: CrawlConditions,
     options: ChangeOptions,
-    json_file: Path | None,
+    as_json: bool,
     plot_file: Path | None,
     log_file: Path | None,
 ) -> None:
@@ -279,10 +277,10 @@ def simulate_changes(
         write_bytes(plot_file, _picture(rows, graph, chosen, conditions, options))
     if log_file or plot_file:
         say(f"wrote {', '.join(str(file) for file in (log_file, plot_file) if file)}", err=True)
-    if json_file is None:
-        say_text(_table(rows, web, chosen, conditions))
+    if as_json:
+        say_json(_for_machines(graph, rows, chosen, conditions, options))
     else:
-        _write_json(json_file, _for_machines(graph, rows, chosen, conditions, options))
+        say_text(_table(rows, web, chosen, conditions))
 
 
 def _compile(options: ChangeOptions, chosen: Chosen) -> None:
@@ -365,14 +363,6 @@ def _picture(
 
 
 # ---- JSON.
-
-
-def _write_json(file: Path, value: dict[str, Any]) -> None:
-    if file == _STDOUT:
-        say_text(json.dumps(value, allow_nan=False, indent=1))
-        return
-    write_json(file, value)
-    say(f"wrote {file}", err=True)
 
 
 def _for_machines(

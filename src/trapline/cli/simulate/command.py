@@ -1,6 +1,5 @@
 """`trapline simulate`: one crawl of a graph in simulated time."""
 
-import json
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -17,19 +16,18 @@ from trapline.cli.simulate.changing import CHANGES, REFRESH, ChangeOptions
 from trapline.cli.terminal.progress import compile_crawl, compile_ranks
 from trapline.cli.terminal.scoreboard import say_if_few, web_name, web_size
 from trapline.errors import ConfigError
-from trapline.output import check_writable, write_bytes, write_json
-from trapline.terminal import say, say_text
+from trapline.output import check_writable, write_bytes
+from trapline.terminal import say, say_json, say_text
 from trapline.units import bytes_shown, duration
 
 if TYPE_CHECKING:
     from trapline.report import CrawlRecord
 
 _FILE = click.Path(path_type=Path)
-_STDOUT = Path("-")
 _OUTPUT = Section(
     "Output",
     (
-        ("--json", "json_file", (_FILE, "FILE"), None, "Write the result as JSON to this file; -: to stdout."),
+        ("--json", "as_json", None, False, "Print the result as JSON instead of a table."),
         ("--plot", "plot_file", (_FILE, "FILE.png"), None, "Write a plot of quality against pages fetched."),
         ("--log", "log_file", (_FILE, "FILE.parquet"), None, "Write one row per fetch, as Parquet."),
     ),
@@ -49,7 +47,7 @@ def simulate(
     site_rank: str | None,
     conditions: CrawlConditions,
     changing: ChangeOptions,
-    json_file: Path | None,
+    as_json: bool,
     plot_file: Path | None,
     log_file: Path | None,
 ) -> None:
@@ -59,13 +57,13 @@ def simulate(
     a change history, GAP is the mean time between two updates of a page, and LENGTH is the time until the history repeats. Refresh
     policies are azar, cgm, lambda-crawl, ncis, nutch, proportional, residual-life, uniform and xu. Defaults are in brackets.
     """
-    _check_outputs(json_file, plot_file, log_file)
+    _check_outputs(plot_file, log_file)
     chosen = ready(chosen_by(strategy, page_rank, site_rank), conditions.quality, conditions.history is not None)
     check_history_used([chosen.strategy])
     if changing.changes is not None:
         from trapline.cli.simulate.changing import simulate_changes
 
-        simulate_changes(graph, chosen, conditions, changing, json_file, plot_file, log_file)
+        simulate_changes(graph, chosen, conditions, changing, as_json, plot_file, log_file)
         return
     compile_ranks([chosen])
     compile_crawl()
@@ -79,24 +77,22 @@ def simulate(
     if plot_file:
         _write_plot(plot_file, graph, record, conditions)
     # Files come first: the reader of stdout may be gone.
-    if json_file:
-        _write_json(json_file, _for_machines(graph, record, parameters))
+    if as_json:
+        say_json(_for_machines(graph, record, parameters))
     else:
         say_text(_table(record, conditions))
     say_if_few([record])
 
 
-def _check_outputs(json_file: Path | None, plot_file: Path | None, log_file: Path | None) -> None:
+def _check_outputs(plot_file: Path | None, log_file: Path | None) -> None:
     """Check the output files before the crawl, so that no crawl is lost."""
     if plot_file and plot_file.suffix.lower() != ".png":
         raise ConfigError(f"--plot {plot_file}: the plot is a PNG file; give a name that ends in .png")
     if log_file and log_file.suffix.lower() != ".parquet":
         raise ConfigError(f"--log {log_file}: the log is a Parquet file; give a name that ends in .parquet")
-    files = [file for file in (json_file, plot_file, log_file) if file and file != _STDOUT]
-    for file in files:
-        if files.count(file) > 1:
-            raise ConfigError(f"{file}: given for two outputs; give each its own file")
-        check_writable(file)
+    for file in (plot_file, log_file):
+        if file:
+            check_writable(file)
 
 
 def _for_machines(graph: Path, record: "CrawlRecord", parameters: dict[str, Any]) -> dict[str, Any]:
@@ -108,14 +104,6 @@ def _for_machines(graph: Path, record: "CrawlRecord", parameters: dict[str, Any]
         **asdict(record),
         "parameters": parameters,
     }
-
-
-def _write_json(file: Path, value: dict[str, Any]) -> None:
-    if file == _STDOUT:
-        say_text(json.dumps(value, allow_nan=False, indent=1))
-    else:
-        write_json(file, value)
-        _say_written(file)
 
 
 def _write_plot(file: Path, graph: Path, record: "CrawlRecord", conditions: CrawlConditions) -> None:
