@@ -55,8 +55,9 @@ def _crawl_alone(urls: tuple[str, ...], requested: Requested) -> None:
     prepared = prepared_old(resume, given) if resume else prepared_new(requested.options(urls), given["output"])
     note(prepared.notes, given["quiet"])
     compile_for(prepared, given["quiet"])
-    announce(prepared.options, prepared.folder, given["quiet"])
-    say(_crawled(prepared, given["plain"], given["quiet"]), prepared.folder, given)
+    folder = resume or given["output"]
+    announce(prepared.options, folder, given["quiet"])
+    say(_crawled(prepared, given["plain"], given["quiet"]), folder, given)
 
 
 def _crawled(prepared: "Prepared", plain: bool, quiet: bool) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Options of `trapline crawl`, turned into one `CrawlOptions` value. This module opens no crawl and fetches nothing."""
 
-import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +12,10 @@ from trapline.cli.options.scheduling import POLICIES, STRATEGY, STRATEGY_TEXT, s
 from trapline.cli.options.sections import Many, Section, refuse
 from trapline.cli.options.simulated import QUALITY
 from trapline.cli.options.values import amount, count, rate, real, seconds, seed_urls, share
-from trapline.errors import ConfigError
 from trapline.parallel import MOST_PROCESSES
 
 if TYPE_CHECKING:
-    from trapline.crawl.engine.options import CrawlOptions, RefreshOptions
-    from trapline.frontier import Rules
+    from trapline.crawl.engine.options import CrawlOptions
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _FOLDER = click.Path(path_type=Path)
@@ -188,33 +184,25 @@ class Requested:
     given: dict[str, Any]
 
     def options(self, urls: tuple[str, ...]) -> "CrawlOptions":
-        from trapline.crawl.engine.options import PAUSE_S, CrawlOptions
-        from trapline.fetch.dns import read_hosts
-        from trapline.fetch.limits import Limits
+        from trapline.crawl.engine.settings import CrawlSettings
 
-        given = dict(self.given)
-        for name in ("output", "resume", "processes", "ray", "plain", "quiet", "as_json", *_PARTITION_FIELDS):
-            del given[name]
-        given["own_hosts"] = tuple(host.strip(".").lower() for host in given["own_hosts"])
-        rule_options = {field: given.pop(field) for section in scheduling.SECTIONS for field in section.fields}
-        limits = Limits(total_s=given.pop("total_s"), body_bytes=int(given.pop("body_bytes")))
-        if given["pause_s"] is None:
-            given["pause_s"] = min(PAUSE_S, rule_options["delay_s"])
-        for limit in (*GOALS, "bandwidth", "site_bandwidth"):
-            given[limit] = math.inf if given[limit] is None else given[limit]
-        hosts, seeds = given.pop("hosts_file"), given.pop("seeds")
-        refresh = _refresh({name: given.pop(name) for name in REFRESH.fields})
-        return CrawlOptions(
-            **(given | _from_anywhere(given)),
-            seeds=seed_urls(urls, seeds),
-            rules=_rules(rule_options, given["http"]),
-            limits=limits,
-            refresh=refresh,
-            hosts=read_hosts(hosts) if hosts else {},
-        )
+        given = self.given
+        _refuse_without_effect(given)
+        settings = {setting: given[field] for setting, field in SETTINGS.items()}
+        settings["refresh_option"] = settings_of(given["refresh_policy"], given["refresh_settings"])
+        return CrawlSettings(**settings).options(seed_urls(urls, given["seeds"]))
 
 
+# Options of the command itself, which are no settings of the crawl.
+_OF_THE_COMMAND = ("output", "resume", "seeds", "processes", "ray", "plain", "quiet", "as_json")
 _PARTITION_FIELDS = tuple(field for field in LIVE.fields if field != "own_hosts")
+SETTINGS = {
+    flag.removeprefix("--").replace("-", "_"): field
+    for section in SECTIONS
+    for flag, field in zip(section.flags, section.fields, strict=True)
+    if field not in (*_OF_THE_COMMAND, *_PARTITION_FIELDS)
+}
+"""The settings of a crawl (`CrawlSettings`), which are named like the options, and the fields of these options."""
 
 
 def partition_options(given: dict[str, Any]) -> LivePartitionOptions:
@@ -225,50 +213,12 @@ def as_typed(**given: Any) -> Requested:
     return Requested(given)
 
 
-def _from_anywhere(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that name files, as absolute paths, so that a resume from another working directory finds the files."""
-    from trapline.strategies.base.choice import absolute
-
-    quality, history = given["quality"], given["history"]
-    return {
-        **{name: given[name] and absolute(given[name]) for name in STRATEGY.fields},
-        "quality": str(Path(quality).absolute()) if Path(quality).is_file() else quality,
-        "history": str(history.absolute()) if history else None,
-        "modules": os.getcwd(),
-    }
-
-
-def _refresh(given: dict[str, Any]) -> "RefreshOptions | None":
-    from trapline.crawl.engine.options import RefreshOptions
-    from trapline.refresh.policy import policy_named
-
+def _refuse_without_effect(given: dict[str, Any]) -> None:
+    """Refuse options that would have no effect, because they need or exclude another one."""
+    scheduling.check_partners(given)
     if not given["refresh"] and not given["continuous"]:
         refuse(REFRESH.fields, "has no effect without refreshing; also give --refresh or --continuous")
-        return None
     if given["refresh_price"] is not None:
         refuse(("refresh_share",), "and --refresh-price exclude each other; give only one of them")
-    typed = settings_of(given["refresh_policy"], given["refresh_settings"])
-    policy = policy_named(given["refresh_policy"]).with_options(**typed)  # raises ConfigError for unknown names
-    rate = given["refresh_rate"]
-    if rate == 0.0:
-        raise ConfigError("--refresh-rate 0 would refetch no page; give a rate above 0, or omit --refresh")
-    return RefreshOptions(
-        policy=given["refresh_policy"],
-        settings={name: policy.options[name] for name in typed},
-        share=given["refresh_share"],
-        price=given["refresh_price"],
-        rate=math.inf if rate is None else rate,
-        continuous=given["continuous"],
-    )
-
-
-def _rules(rule_options: dict[str, Any], http: str) -> "Rules":
-    from trapline.frontier import Rules
-
-    scheduling.check_partners(rule_options)
-    given = {field: value for field, value in rule_options.items() if value is not None}
-    if http == "1.0":
-        if given["per_connection"] != 1:
-            refuse(("per_connection",), "has no effect with --http 1.0, which fetches one page per visit; omit it")
-        given["per_connection"] = 1
-    return Rules(**given, pipelining=http == "pipelining")
+    if given["http"] == "1.0" and given["per_connection"] != 1:
+        refuse(("per_connection",), "has no effect with --http 1.0, which fetches one page per visit; omit it")

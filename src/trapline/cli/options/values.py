@@ -235,9 +235,6 @@ def times_of(spec: str) -> list[float]:
 
 # ---- Seeds from a user's file: one URL per row, or for a graph one page number per row. URLs are only text here.
 
-_NOT_A_URL = "not an http or https URL; give one such as https://example.org/"
-_BARE = re.compile(r"(?!.*://)\w[^\s@/:]*(:\d+)?(/.*)?")  # example.org, localhost:8000/a
-
 
 def seed_pages(file: Path, graph: "Graph") -> "NDArray[np.int32]":
     """Return the pages that the file names, in its order and without repetition. Empty rows and rows that begin with # are skipped."""
@@ -253,6 +250,8 @@ def seed_pages(file: Path, graph: "Graph") -> "NDArray[np.int32]":
 
 def seed_urls(urls: Sequence[str], file: Path | None) -> tuple[str, ...]:
     """Return the canonical seed URLs of a live crawl, without repetition. A URL without a scheme gets http."""
+    from trapline.crawl.engine.settings import seed_of
+
     given = [(url, "") for url in urls]
     if file is not None:
         given += [(url, f"{file}, row {row}: ") for row, url in _named(file)]
@@ -260,18 +259,7 @@ def seed_urls(urls: Sequence[str], file: Path | None) -> tuple[str, ...]:
         raise ConfigError(
             f"{file}: contains no URL; write one per row" if file else "no seed URL; give a URL, or --seeds FILE"
         )
-    return tuple(dict.fromkeys(_canonical(url, where) for url, where in given))
-
-
-def _canonical(url: str, where: str) -> str:
-    from trapline.fetch.urls import MOST_URL, canonical
-
-    found = canonical(f"http://{url}" if _BARE.fullmatch(url) else url)
-    if found is None:
-        why = f"longer than {MOST_URL:,} characters" if len(url) > MOST_URL else _NOT_A_URL
-        # As ASCII: text that is not a URL may contain control characters that move the cursor.
-        raise ConfigError(f"{where}{url if len(url) <= 80 else f'{url[:77]}...'!a}: {why}")
-    return found
+    return tuple(dict.fromkeys(seed_of(url, where) for url, where in given))
 
 
 def _named(file: Path) -> Iterator[tuple[int, str]]:

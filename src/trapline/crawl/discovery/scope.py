@@ -9,7 +9,7 @@ when it is discovered (Rules.depth_static).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
 ANY, HOST, DOMAIN = "any", "host", "domain"
-INCLUDE, EXCLUDE, TRAP, PORT = "include", "exclude", "trap", "port"
+INCLUDE, EXCLUDE, TRAP, PORT, ACCEPT = "include", "exclude", "trap", "port", "accept"
 KINDS = (ANY, HOST, DOMAIN)
-REASONS = (HOST, DOMAIN, INCLUDE, EXCLUDE, TRAP, PORT)
+REASONS = (HOST, DOMAIN, INCLUDE, EXCLUDE, TRAP, PORT, ACCEPT)
 MOST_REDIRECTS = 5  # from a seed to a URL that counts as a seed too, as in Heritrix
 _MOST_VERDICTS = 100_000  # sites whose verdict is cached; when there are more, the cache is cleared
 
@@ -47,6 +47,7 @@ class Scope:
     exclude: tuple[str, ...] = ()  # regular expressions: none may be found in the URL
     own_hosts: tuple[str, ...] = ()  # if any: only these hosts, and hosts whose names end with one of them
     traps: bool = True  # whether URLs that look like a trap are rejected
+    accept: Callable[[str], bool] | None = None  # of the program that takes the pages; it is asked last
     _verdicts: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     # URLs that seeds redirect to, with the number of redirects.
     _redirected: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -78,7 +79,9 @@ class Scope:
             return INCLUDE
         if self._exclude_patterns and _any_found(self._exclude_patterns, url):
             return EXCLUDE
-        return TRAP if self.traps and trap(url) else ""
+        if self.traps and trap(url):
+            return TRAP
+        return ACCEPT if self.accept is not None and not self.accept(url) else ""
 
     def redirects_to(self, url: str, target: str) -> int:
         """Return the number of redirects from a seed through the page at `url` to `target` if that makes `target` a seed too.

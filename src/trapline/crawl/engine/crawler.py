@@ -22,6 +22,7 @@ from trapline.crawl.engine.judge import FetchVerdict, judge
 from trapline.crawl.engine.other_partitions import OtherPartitions
 from trapline.crawl.engine.out_of_band import OutOfBandFetches
 from trapline.crawl.engine.page_quality import PageScoring
+from trapline.crawl.engine.page_stream import PageDetails, PageStream
 from trapline.crawl.engine.records import (
     AS_BEFORE,
     OUT_OF_BAND,
@@ -47,6 +48,7 @@ from trapline.units import counted
 _CONDITION = b"\r\nIf-"  # in a conditional request: If-None-Match, If-Modified-Since, or both
 _NO_PAGES = np.zeros(0, np.int32)
 _NO_LINKS = ResolvedLinks(_NO_PAGES)
+_NO_DETAILS = PageDetails()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,10 @@ class Crawler:
         self.stopped_by = ""
         # Limit for the pages fetched and in flight. One of several partitions may have a share of the goal.
         self.most_pages = settings.goals.pages
-        self.full: Callable[[], bool] = lambda: False  # returns whether the store is behind
+        self.full: Callable[[], bool] = lambda: (
+            False
+        )  # returns whether the store is behind, or the program that takes the pages
+        self.stream: PageStream | None = None  # to the program that takes the pages; None: there is none
         self._waiting = Waiting()
         self._asking = self._is_scoring = False
         self._discovered = 0
@@ -301,7 +306,8 @@ class Crawler:
         self._report(visit, record, now, links, response.own_s, page_quality)
         if record.result == FETCHED:
             self._pass_on(request, verdict, response, foreign, len(links), is_refetch)
-        self._keep(record, is_refetch)
+        details = PageDetails(verdict.links, verdict.base, page_quality) if self.stream is not None else _NO_DETAILS
+        self._keep(record, is_refetch, details, own_links)
         self._stop_at_goals()
         return verdict
 
@@ -359,9 +365,17 @@ class Crawler:
             self.refetch.came(record, now, page_quality)
         self._wake_free(record.result)
 
-    def _keep(self, record: Fetched, is_refetch: bool = False) -> None:
+    def _keep(
+        self,
+        record: Fetched,
+        is_refetch: bool = False,
+        details: PageDetails = _NO_DETAILS,
+        links: Array = _NO_PAGES,
+    ) -> None:
         """Count the record and pass it to the store. This comes last, so that a batch contains all that follows from its pages."""
         self.tally.note(record, is_refetch)
+        if self.stream is not None:
+            self.stream.came(self.outbox.number + 1, record, details, links)
         self.outbox.fetched(record)
 
     def _wake_free(self, result: int) -> None:

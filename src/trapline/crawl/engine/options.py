@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -79,9 +79,10 @@ class CrawlOptions:
         """
         return f"{AGENT}/{__version__}" + (f" (+{self.contact})" if self.contact else "")
 
-    def scope_of_crawl(self) -> Scope:
-        """Return the scope of the crawl. Raise `ConfigError` if the scope is unknown or a pattern is invalid."""
-        return Scope(self.scope, self.seeds, self.include, self.exclude, self.own_hosts)
+    def scope_of_crawl(self, accept: Callable[[str], bool] | None = None) -> Scope:
+        """Return the scope of the crawl. Raise `ConfigError` if the scope is unknown or a pattern is invalid. `accept`: rejects
+        URLs that the options admit."""
+        return Scope(self.scope, self.seeds, self.include, self.exclude, self.own_hosts, accept=accept)
 
     def to_json(self) -> str:
         # Python's JSON writes infinity as Infinity and reads it back.

@@ -10,19 +10,22 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
+from trapline import __version__
 from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawl.engine.page_stream import PageStream
 from trapline.crawl.engine.partition_member import Member, PartitionExchange
 from trapline.crawl.engine.records import Batch, CrawlProgress
 from trapline.crawl.engine.status import (
     MAX_TIME,
     MOST_ROWS,
+    STOPPED,
     CrawlStatus,
     Recent,
     RefetchCounts,
@@ -33,8 +36,8 @@ from trapline.crawl.engine.wiring import built
 from trapline.crawl.files import resume
 from trapline.crawl.files.layout import note_begin, note_end
 from trapline.crawl.files.opening import Opened, opened, prepare_new, prepare_old, store_settings
-from trapline.crawl.inspect.summary import write_summary
-from trapline.crawl.store.client import Store, StoreDiedError
+from trapline.crawl.inspect.summary import strategy_name, write_summary
+from trapline.crawl.store.client import NoStore, Store, StoreDiedError
 from trapline.crawl.store.outbox import Stands
 from trapline.crawl.store.process import explain
 from trapline.errors import ConfigError
@@ -57,24 +60,29 @@ def resume_crawl(folder: Path, view: View, **changes: float) -> dict[str, Any]:
     return run_crawl(opened(prepare_old(folder, None, **changes)), view)
 
 
-def run_crawl(crawl: Opened, view: View, member: Member | None = None) -> dict[str, Any]:
-    """Run the crawl until it ends or is stopped. Return its summary. After a `ConfigError` or a defect it can be resumed."""
+def run_crawl(
+    crawl: Opened, view: View, member: Member | None = None, stream: PageStream | None = None
+) -> dict[str, Any]:
+    """Run the crawl until it ends or is stopped. Return its summary. After a `ConfigError` or a defect it can be resumed.
+    `stream`: takes the pages, and may stop the crawl; signals are then left to the program."""
     give_back_what_is_freed()
     try:
         with view as show:
-            return uvloop.run(LiveCrawl(crawl, show, member).run())
+            return uvloop.run(LiveCrawl(crawl, show, member, stream).run())
     finally:
-        crawl.claim.release()
+        crawl.release()
 
 
 class LiveCrawl:
     """One run: its parts, and the events that concern them."""
 
-    def __init__(self, crawl: Opened, show: Show, member: Member | None = None) -> None:
-        """`member`: the membership, if the crawl is one of several."""
+    def __init__(
+        self, crawl: Opened, show: Show, member: Member | None = None, stream: PageStream | None = None
+    ) -> None:
+        """`member`: the membership, if the crawl is one of several. `stream`: takes the pages."""
         self._options, self._strategy, self._state = crawl.options, crawl.strategy, crawl.state
-        self._claim, self._crawl = crawl.claim, crawl
-        self._folder, self._show, self._member = crawl.claim.path, show, member
+        self._claim, self._crawl, self._stream = crawl.claim, crawl, stream
+        self._folder, self._show, self._member = crawl.folder, show, member
         self._others: PartitionExchange | None = None
         self._recent = Recent()
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
@@ -87,24 +95,29 @@ class LiveCrawl:
 
     async def run(self) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
-        note_begin(self._claim, asdict(self._options))
-        settings = store_settings(self._options)
-        try:
-            self._store = await Store.start(self._claim, settings, self._committed, self._store_failed)
-        except StoreDiedError as error:
-            raise StoreDiedError(_with_resume_hint(str(error), self._folder)) from None
+        self._store = await self._started_store(loop)
         try:
             self._build(loop)
             loop.set_exception_handler(self._defect)
             self._begin(loop)
             if self._others is not None:
                 await self._others.open(self._crawler, self._web)
-            with interrupts(loop, self._interrupted), self._ticking(loop):
+            with nullcontext() if self._stream else interrupts(loop, self._interrupted), self._ticking(loop):
                 await self._web.over
                 return await self._close()
         except BaseException:
             await self._store.abandon()  # the store ends with the batches that it has, and the crawl can be resumed
             raise
+
+    async def _started_store(self, loop: asyncio.AbstractEventLoop) -> "Store | NoStore":
+        if self._claim is None:
+            return NoStore(loop, self._committed)
+        note_begin(self._claim, asdict(self._options))
+        settings = store_settings(self._options)
+        try:
+            return await Store.start(self._claim, settings, self._committed, self._store_failed)
+        except StoreDiedError as error:
+            raise StoreDiedError(_with_resume_hint(str(error), self._claim.path)) from None
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         frontier, now = self._state.frontier, self._web.now()
@@ -128,6 +141,18 @@ class LiveCrawl:
         self._link_resolver, self._others, self._refresh = parts.link_resolver, parts.others, parts.refresh_setup
         self._crawler, self._web = parts.crawler, parts.web
         self._crawler.full = lambda: self._store.full
+        if (stream := self._stream) is not None:
+            self._crawler.stream = stream
+            self._crawler.full = lambda: self._store.full or stream.is_full
+            if self._folder is not None and not self._crawl.new:
+                stream.restore(resume.links_in(self._folder))
+            stream.connect(
+                loop.call_soon_threadsafe,
+                self._crawler.go_on,
+                lambda: self._crawler.stop(STOPPED),
+                lambda: self._state.frontier.page_depths,
+                self._url_store.urls,
+            )
 
     # ---- the store
 
@@ -145,7 +170,10 @@ class LiveCrawl:
             self._url_store.committed(pages)
             if self._refresh is not None:
                 self._refresh.copies.committed(batch)
-        self._snapshots.committed(batch)
+        if self._snapshots is not None:
+            self._snapshots.committed(batch)
+        if self._stream is not None:
+            self._stream.committed(batch)
         if self._others is not None:
             self._others.committed(batch)
         if not self._store.full:
@@ -164,6 +192,8 @@ class LiveCrawl:
 
     def _take_snapshot(self) -> None:
         """Write a snapshot. If that fails, the crawl ends; the store still commits all results, and a resume replays the log."""
+        if self._snapshots is None or self._folder is None:
+            return
         try:
             self._snapshots.take()
         except OSError as error:
@@ -184,7 +214,7 @@ class LiveCrawl:
                 self._take_signals()
                 self._note_if_new()
                 self._cut_off(self._seconds())
-                if self._snapshots.is_due and not self._unsaved:
+                if self._snapshots is not None and self._snapshots.is_due and not self._unsaved:
                     self._take_snapshot()
             self._show(self._status())
 
@@ -232,7 +262,7 @@ class LiveCrawl:
             lambda: [(self._state.sites[site].origin, pages) for site, pages in self._recent.busiest()],
             tally.errors.most_common(MOST_ROWS),
             self._strategy.name,
-            str(self._folder),
+            str(self._folder or ""),
             self._doing(progress),
             options.max_pages,
             options.connections,
@@ -287,12 +317,35 @@ class LiveCrawl:
             await self._others.close()
         if self._error is not None:
             raise self._error
+        if self._claim is None:
+            return self._brief_summary()
         if failure := self._failure or self._unsaved:
-            line = _with_resume_hint(failure, self._folder)
+            line = _with_resume_hint(failure, self._claim.path)
             raise StoreDiedError(line) if self._store.died else ConfigError(line)
         note_end(self._claim, self._crawler.stopped_by)
         self._close_step("counting for the summary")
-        return await asyncio.to_thread(write_summary, self._folder)
+        return await asyncio.to_thread(write_summary, self._claim.path)
+
+    def _brief_summary(self) -> dict[str, Any]:
+        """Return the keys of summary.json that the loop itself knows, for a crawl without a folder."""
+        tally, progress = self._state.tally, self._crawler.progress(self._seconds())
+        return {
+            "trapline": __version__,
+            "strategy": strategy_name(self._options),
+            "pages_fetched": tally.fetched,
+            "errors": tally.failed,
+            "errors_by_kind": dict(tally.errors.most_common()),
+            "bytes": tally.body_bytes,
+            "sites": progress.sites,
+            "urls_known": progress.known,
+            "abandoned_sites_by_kind": dict(tally.abandoned_sites.most_common()),
+            "rejected_links": dict(tally.rejected_links.most_common()),
+            "seconds": progress.seconds,
+            "pages_per_second": tally.fetched / progress.seconds if progress.seconds else 0.0,
+            "stopped_by": self._crawler.stopped_by,
+            "quality": tally.quality,
+            "quality_source": self._options.quality,
+        }
 
     def _close_step(self, step: str) -> None:
         self._closing = step

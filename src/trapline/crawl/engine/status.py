@@ -25,6 +25,7 @@ DRAINED = "drained"  # no page is left to fetch
 MAX_PAGES, MAX_TIME, MAX_BYTES = "max-pages", "max-time", "max-bytes"
 INTERRUPTED, TERMINATED = "interrupted", "terminated"  # by Ctrl-C, by SIGTERM
 BY_HAND = (INTERRUPTED, TERMINATED)
+STOPPED = "stopped"  # by the program that takes the pages
 
 
 # ---- Ctrl-C and SIGTERM while a crawl runs. What they do is decided in run.py.

@@ -14,7 +14,7 @@ from trapline.crawl.engine.crawler import Crawler, CrawlerSettings, Goals
 from trapline.crawl.engine.live import LiveWeb
 from trapline.crawl.engine.options import AGENT, CrawlOptions, RefreshOptions
 from trapline.crawl.engine.other_partitions import Exchanged, OtherPartitions
-from trapline.crawl.engine.page_quality import PageScoring, page_quality
+from trapline.crawl.engine.page_quality import PageScoring, Scores, page_quality
 from trapline.crawl.engine.partition_member import Member, PartitionExchange
 from trapline.crawl.engine.records import Batch, PartitionTraffic
 from trapline.crawl.files import resume
@@ -89,7 +89,7 @@ class RefreshSetup:
 class Parts:
     url_store: UrlStore
     outbox: Outbox
-    snapshots: Snapshots
+    snapshots: Snapshots | None  # None: the crawl has no folder
     link_resolver: LinkResolver
     others: PartitionExchange | None  # None: the crawl has one partition
     refresh_setup: RefreshSetup | None  # None: every page is fetched once
@@ -99,24 +99,24 @@ class Parts:
 
 def built(loop: asyncio.AbstractEventLoop, crawl: Opened, member: Member | None, put: Callable[[Batch], None]) -> Parts:
     """Build the parts of a crawl. `member`: the membership, if the crawl is one of several. `put`: sends a batch to the store."""
-    options, state, folder = crawl.options, crawl.state, crawl.claim.path
+    options, state, folder = crawl.options, crawl.state, crawl.folder
     journal = Journal()
     state.frontier.journal = journal
-    url_store = UrlStore(folder / DATABASE)
+    url_store = UrlStore(folder / DATABASE if folder else None)
     url_store.committed(state.frontier.pages)
     refresh_log = state.refresher.take if state.refresher else bytes
     outbox = Outbox(
         journal, put, state.last_batch, refresh_log, lambda: others.take() if others else PartitionTraffic()
     )
-    snapshots = Snapshots(folder, state, outbox, options.snapshot_pages)
+    snapshots = Snapshots(folder, state, outbox, options.snapshot_pages) if folder else None
     resolver = member.resolver if member else Resolver(options.hosts, options.nameservers)
     site_resolver = SiteResolver(resolver, Guard(options.allow_private))
     link_resolver = _link_resolver(crawl, url_store, outbox, site_resolver, member)
-    others = member.connect(state.frontier, link_resolver, _exchanged(folder)) if member else None
+    others = member.connect(state.frontier, link_resolver, _exchanged(folder)) if member and folder else None
     refresh = _refresh_setup(
         crawl, link_resolver, outbox, lambda: web.now(), url_store, member.signals if member else None, others
     )
-    scores = resume.scores_of(folder) if crawl.strategy.page.scores else None
+    scores = (resume.scores_of(folder) if folder else Scores()) if crawl.strategy.page.scores else None
     crawler = Crawler(
         state.frontier,
         link_resolver,
@@ -143,7 +143,7 @@ def _link_resolver(
         state.sites,
         state.seen,
         url_store,
-        _scope(crawl.claim.path),
+        _scope(crawl),
         outbox,
         crawl.given.inputs,
         site_resolver.locate,
@@ -152,9 +152,11 @@ def _link_resolver(
     )
 
 
-def _scope(folder: Path) -> Scope:
-    with closing(opened(folder)) as database:
-        return scope(database)
+def _scope(crawl: Opened) -> Scope:
+    if crawl.folder is None:
+        return crawl.options.scope_of_crawl(crawl.accept)
+    with closing(opened(crawl.folder)) as database:
+        return scope(database, crawl.accept)
 
 
 def _exchanged(folder: Path) -> Exchanged:
@@ -174,9 +176,9 @@ def _refresh_setup(
     others: OtherPartitions | None,
 ) -> RefreshSetup | None:
     state, options = crawl.state, crawl.options.refresh
-    if options is None or state.refresher is None:
+    folder, frontier = crawl.folder, state.frontier
+    if options is None or state.refresher is None or folder is None:
         return None
-    folder, frontier = crawl.claim.path, state.frontier
     parts = (link_resolver, outbox, clock, url_store, signals, others)
     return RefreshSetup(options, folder, frontier, state.refresher, *parts, crawl.options.limits.expanded_bytes)
 

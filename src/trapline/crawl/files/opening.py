@@ -7,7 +7,7 @@ Kernels are compiled between the first two; the prepare functions call no kernel
 
 import asyncio
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -92,7 +92,7 @@ _PAGES_EXPECTED = 35_000
 class Prepared:
     """A crawl that has passed the quick checks."""
 
-    folder: Path
+    folder: Path | None  # None: the crawl writes nothing to disk
     options: CrawlOptions
     strategy: Strategy
     new: bool
@@ -102,17 +102,26 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A crawl that is ready to run: its folder is claimed and its state is loaded."""
+    """A crawl that is ready to run: its folder, if it has one, is claimed, and its state is loaded."""
 
     options: CrawlOptions
     strategy: Strategy
     new: bool
     given: Given
-    claim: FolderClaim
+    claim: FolderClaim | None  # None: the crawl writes nothing to disk
     state: resume.CrawlState
+    accept: Callable[[str], bool] | None = None  # of the program that takes the pages: rejects URLs in scope
+
+    @property
+    def folder(self) -> Path | None:
+        return self.claim.path if self.claim else None
+
+    def release(self) -> None:
+        if self.claim is not None:
+            self.claim.release()
 
 
-def prepare_new(options: CrawlOptions, folder: Path) -> Prepared:
+def prepare_new(options: CrawlOptions, folder: Path | None) -> Prepared:
     """Check the options, the folder and the seeds of a new crawl. Raise `ConfigError` if one of them is unusable.
 
     This may query name servers.
@@ -124,7 +133,12 @@ def prepare_new(options: CrawlOptions, folder: Path) -> Prepared:
     options.scope_of_crawl()
     store_settings(options)
     try_function(options.quality, options.seeds[:1], options.modules)
-    check_free(folder)
+    if folder is not None:
+        check_free(folder)
+    elif options.refresh is not None:
+        raise ConfigError(
+            "a crawl without a folder keeps no copies to refresh; give it a folder, or fetch every page once"
+        )
     return Prepared(folder, options, strategy, True, (*_notes(options), *uvloop.run(check_seeds(options))))
 
 
@@ -161,6 +175,8 @@ def opened(prepared: Prepared, progress: ProgressCallback = no_progress) -> Open
     """Read the inputs of the page rank, then create the folder of a new crawl, or claim an old one and restore its state."""
     options, strategy, folder = prepared.options, prepared.strategy, prepared.folder
     given = given_by(options, strategy)
+    if folder is None:
+        return Opened(options, strategy, True, given, None, resume.fresh(None, options, strategy))
     claim = claim_new(folder, asdict(options), prepared.began) if prepared.new else claim_existing(folder)
     try:
         fresh = prepared.new

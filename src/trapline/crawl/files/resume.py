@@ -60,11 +60,11 @@ def policy_of(options: RefreshOptions) -> Policy:
     return policy_named(options.policy).with_options(**options.settings)
 
 
-def fresh(folder: Path, options: CrawlOptions, strategy: Strategy) -> CrawlState:
-    """Return the state of a new crawl, whose folder was just created."""
+def fresh(folder: Path | None, options: CrawlOptions, strategy: Strategy) -> CrawlState:
+    """Return the state of a new crawl, whose folder, if it has one, was just created."""
     frontier = Frontier(strategy, options.rules, options.seed)
     state = CrawlState(frontier, Sites(options.pause_s), SeenTable(), CrawlTally())
-    if options.refresh:
+    if options.refresh and folder:
         reading = Reading(folder)
         state.refresher = refresher_of(reading, options.refresh)
         reading.close()
@@ -99,10 +99,16 @@ def restored(
 
 def scores_of(folder: Path) -> Scores:
     """Return scores with the links of all pages fetched so far. The log has past scores, but not the links behind them."""
-    reading, scores = Reading(folder), Scores()
-    scores.restore(reading.links())
-    reading.close()
+    scores = Scores()
+    scores.restore(links_in(folder))
     return scores
+
+
+def links_in(folder: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield each fetched page with the pages that it links to, as stored, in the order of their fetches."""
+    reading = Reading(folder)
+    yield from reading.links()
+    reading.close()
 
 
 def settle(frontier: Frontier, now: float, refresher: Refresher | None = None) -> None:

@@ -6,7 +6,7 @@ used while the crawl runs: SQLite shows each reader the last commit. It does not
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,10 +44,10 @@ def options(database: sqlite3.Connection) -> CrawlOptions:
     return CrawlOptions.from_json(meta(database)["options"])
 
 
-def scope(database: sqlite3.Connection) -> Scope:
-    """Return the scope of the crawl, including the sites that its seeds redirect to."""
+def scope(database: sqlite3.Connection, accept: Callable[[str], bool] | None = None) -> Scope:
+    """Return the scope of the crawl, including the sites that its seeds redirect to. `accept`: rejects URLs that it admits."""
     kept = meta(database)
-    found = CrawlOptions.from_json(kept["options"]).scope_of_crawl()
+    found = CrawlOptions.from_json(kept["options"]).scope_of_crawl(accept)
     for key, redirects in kept.items():
         if key.startswith(SEED):
             found.add_seed(key.removeprefix(SEED), int(redirects))

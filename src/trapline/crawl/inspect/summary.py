@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trapline.crawl.discovery.scope import DOMAIN, EXCLUDE, HOST, INCLUDE, PORT, TRAP
+from trapline.crawl.discovery.scope import ACCEPT, DOMAIN, EXCLUDE, HOST, INCLUDE, PORT, TRAP
 from trapline.crawl.engine.options import CrawlOptions
 from trapline.crawl.engine.records import FULL, RETURNED, TOO_MANY, VISITS
 from trapline.crawl.engine.status import FORBIDDEN, KIND, signal_counts_of, tally_of
@@ -38,6 +38,7 @@ REJECTED = {
     EXCLUDE: "an --exclude fits",
     TRAP: "looks like a trap",
     PORT: "a port of another service",
+    ACCEPT: "rejected by the program",
     TOO_MANY: "too many new ones on one page",
     FULL: "too many on one site",
 }

@@ -33,6 +33,23 @@ class StoreDiedError(ConfigError):
     """The store process ended unexpectedly; it may have been killed. A resume from the folder has all that was committed."""
 
 
+class NoStore:
+    """In place of the store, in a crawl without a folder: every batch counts as durable at once, and is dropped."""
+
+    full = died = False
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_commit: Callable[[int], None]) -> None:
+        self._loop, self._on_commit = loop, on_commit
+
+    def put(self, batch: Batch) -> None:
+        self._loop.call_soon(self._on_commit, batch.number)
+
+    async def close(self, on_step: Callable[[str], None]) -> None:
+        await asyncio.sleep(0)  # the last batches are reported
+
+    async def abandon(self) -> None: ...
+
+
 class Store:
     def __init__(
         self,

@@ -115,10 +115,11 @@ def _opened(folder: Path, options: CrawlOptions, task: WorkerTask) -> Opened:
         crawl = opened(replace(prepare_old(folder), options=options))  # the refresh settings may have changed
     else:
         crawl = opened(Prepared(folder, options, strategy_of(options), new=True, began=task.began))
+    assert crawl.claim is not None
     try:  # mark an old folder too: its worker may have been killed before it wrote the mark
         note_partition(crawl.claim, task.mark)
     except BaseException:
-        crawl.claim.release()
+        crawl.release()
         raise
     return crawl
 

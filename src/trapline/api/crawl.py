@@ -1,0 +1,267 @@
+"""A live crawl for Python programs: iterate over it, with `for` or `async for`, to receive its pages as they come.
+
+The crawl runs in a thread of its own, with its own event loop, so that a program that computes for a while does not keep
+connections waiting. See docs/how-to/crawl-from-python.md.
+"""
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from inspect import isawaitable, iscoroutinefunction
+from pathlib import Path
+from typing import Any
+
+from trapline.api.page import FailedFetch, Page
+from trapline.crawl.engine.page_stream import PageStream, StreamedFetch
+from trapline.crawl.engine.settings import CrawlSettings, seed_of
+from trapline.errors import ConfigError
+
+LOG = logging.getLogger("trapline")
+OnPage = Callable[[Page], Awaitable[object] | object]
+OnError = Callable[[FailedFetch], object]
+# Settings that a resumed crawl may change.
+_GOALS = {"max_pages": "max_pages", "max_time": "max_seconds", "max_bytes": "max_bytes"}
+
+
+def crawl(
+    seeds: str | Iterable[str] = (),
+    *,
+    output: str | Path | None = None,
+    resume: str | Path | None = None,
+    on_page: OnPage | None = None,
+    on_error: OnError | None = None,
+    accept: Callable[[str], bool] | None = None,
+    settings: CrawlSettings | None = None,
+    **changes: Any,
+) -> "Crawl":
+    """Prepare a crawl. It begins when the program iterates over it, or calls `run`.
+
+    Args:
+        seeds: one URL or several.
+        output: folder to create for the crawl. None: nothing is written to disk.
+        resume: folder of a crawl to continue, instead of seeds and `output`.
+        on_page: called by `run` for each page; may be a coroutine function.
+        on_error: called for each page that could not be fetched or that robots.txt forbids.
+        accept: called for each new URL in scope; the crawl follows those for which it returns True.
+        settings: all settings of the crawl.
+        changes: single settings by name, such as `max_pages=1000`; the names are those of the options of `trapline crawl`.
+
+    Raises:
+        ConfigError: a setting does not exist or is invalid.
+    """
+    given = [seeds] if isinstance(seeds, str) else list(seeds)
+    if resume is not None:
+        if given or output is not None or settings is not None:
+            raise ConfigError("resume: a resumed crawl keeps its seeds, folder and settings; give none of them")
+        if unknown := changes.keys() - _GOALS.keys():
+            raise ConfigError(f"{min(unknown)} cannot change in a resumed crawl; {', '.join(_GOALS)} can")
+    elif not given:
+        raise ConfigError("no seed URL; give at least one")
+    chosen = CrawlSettings.of(changes) if settings is None else settings.changed(changes)
+    return Crawl(tuple(map(seed_of, given)), output, resume, on_page, on_error, accept, chosen, changes)
+
+
+class Crawl:
+    """A crawl, made by `trapline.crawl`. It can be iterated over once.
+
+    `summary` is None until the crawl has ended; then it has the keys of summary.json, those of docs/crawl-summary.md.
+    """
+
+    def __init__(
+        self,
+        seeds: tuple[str, ...],
+        output: str | Path | None,
+        resume: str | Path | None,
+        on_page: OnPage | None,
+        on_error: OnError | None,
+        accept: Callable[[str], bool] | None,
+        settings: CrawlSettings,
+        changes: dict[str, Any],
+    ) -> None:
+        self._seeds, self._settings, self._changes = seeds, settings, changes
+        self._output = None if output is None else Path(output)
+        self._resume = None if resume is None else Path(resume)
+        self._on_page, self._on_error, self._accept = on_page, on_error, accept
+        self._stream = PageStream()
+        self._thread: threading.Thread | None = None
+        self.failed_handlers = 0
+        """Number of pages for which `on_page` raised an exception."""
+
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        return self._stream.summary
+
+    def stop(self) -> None:
+        """Stop the crawl. The iteration ends when the pages under way have arrived. May be called from any thread."""
+        self._stream.stop()
+
+    # ---- with `for`
+
+    def __iter__(self) -> Iterator[Page]:
+        news = threading.Event()
+        self._begin(news.set)
+        try:
+            while True:
+                news.clear()
+                has_ended = self._stream.has_ended  # asked first: nothing arrives after the end
+                fetches = self._stream.take()
+                yield from filter(None, map(self._page_of, fetches))
+                if has_ended:
+                    break
+                if not fetches:
+                    news.wait()
+        finally:
+            self._close()
+        self._raise()
+
+    def run(self) -> dict[str, Any]:
+        """Run the crawl, and call `on_page` for each page. Return the summary. An exception of `on_page` is logged with the URL
+        of the page, and the crawl continues."""
+        if iscoroutinefunction(self._on_page):
+            raise ConfigError("on_page is a coroutine function; call `await crawl.run_async()` instead of run()")
+        for page in self:
+            try:
+                answer = self._on_page(page) if self._on_page else None
+                if isawaitable(answer):
+                    raise ConfigError(
+                        "on_page is a coroutine function; call `await crawl.run_async()` instead of run()"
+                    )
+            except ConfigError:
+                raise
+            except Exception:
+                self._report(page)
+        return self.summary or {}
+
+    # ---- with `async for`
+
+    def __aiter__(self) -> AsyncIterator[Page]:
+        return _AsyncPages(self)
+
+    async def __aenter__(self) -> "Crawl":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop the crawl, and wait for its end without blocking the event loop."""
+        self.stop()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+
+    async def run_async(self) -> dict[str, Any]:
+        """Like `run`, for `on_page` functions that are coroutines."""
+        async for page in self:
+            try:
+                answer = self._on_page(page) if self._on_page else None
+                if isawaitable(answer):
+                    await answer
+            except Exception:
+                self._report(page)
+        return self.summary or {}
+
+    # ---- both
+
+    def _begin(self, on_news: Callable[[], None]) -> None:
+        if self._thread is not None:
+            raise ConfigError("a crawl can be iterated over once; call trapline.crawl again, or resume its folder")
+        self._stream.on_news(on_news)
+        # A daemon, so that a program can exit in the middle of its iteration. That is like a crash: the crawl can be resumed.
+        self._thread = threading.Thread(target=self._run_thread, name="trapline-crawl", daemon=True)
+        self._thread.start()
+
+    def _page_of(self, fetch: StreamedFetch) -> Page | None:
+        """Return the page, or None after a failed fetch, which is reported to `on_error`."""
+        if fetch.is_page:
+            return Page(fetch)
+        if self._on_error is not None:
+            try:
+                self._on_error(FailedFetch(fetch))
+            except Exception:
+                LOG.exception("on_error raised an exception for %s", fetch.record.url)
+        return None
+
+    def _report(self, page: Page) -> None:
+        self.failed_handlers += 1
+        LOG.exception("on_page raised an exception for %s", page.final_url)
+
+    def _close(self) -> None:
+        """Stop the crawl, and wait until it has ended."""
+        self.stop()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _raise(self) -> None:
+        if self._stream.error is not None:
+            raise self._stream.error
+
+    # ---- in the thread of the crawl
+
+    def _run_thread(self) -> None:
+        summary, error = None, None
+        try:
+            summary = self._run()
+        except BaseException as raised:
+            error = raised
+        self._stream.end(summary, error)
+
+    def _run(self) -> dict[str, Any]:
+        from trapline.crawl.engine.run import run_crawl
+        from trapline.crawl.files.opening import opened, prepare_new, prepare_old
+
+        if self._resume is None:
+            prepared = prepare_new(self._settings.options(self._seeds), self._output)
+        else:
+            prepared = prepare_old(self._resume, None, **{_GOALS[name]: goal for name, goal in self._changes.items()})
+        for note in prepared.notes:
+            LOG.warning(note)
+        crawl = replace(opened(prepared), accept=self._guarded_accept if self._accept else None)
+        return run_crawl(crawl, nullcontext(lambda status: None), stream=self._stream)
+
+    def _guarded_accept(self, url: str) -> bool:
+        assert self._accept is not None
+        try:
+            return bool(self._accept(url))
+        except Exception:
+            LOG.exception("accept raised an exception for %s; the URL is rejected", url)
+            return False
+
+
+class _AsyncPages:
+    """The iterator of `async for`. When the loop is left, by `break` or by an exception, Python deletes the iterator, and the
+    crawl is stopped and closed before the program continues. `async with` does the same without blocking the event loop."""
+
+    def __init__(self, crawl: Crawl) -> None:
+        loop, news = asyncio.get_running_loop(), asyncio.Event()
+
+        def tell() -> None:  # must not refer to the iterator, which would then never be deleted
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(news.set)
+
+        self._pages: deque[Page] = deque()
+        self._news = news
+        crawl._begin(tell)
+        self._crawl = crawl
+
+    def __aiter__(self) -> "_AsyncPages":
+        return self
+
+    async def __anext__(self) -> Page:
+        stream = self._crawl._stream
+        while not self._pages:
+            self._news.clear()
+            has_ended = stream.has_ended  # asked first: nothing arrives after the end
+            fetches = stream.take()
+            self._pages.extend(filter(None, map(self._crawl._page_of, fetches)))
+            if has_ended and not self._pages:
+                self._crawl._close()
+                self._crawl._raise()
+                raise StopAsyncIteration
+            if not fetches:
+                await self._news.wait()
+        return self._pages.popleft()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_crawl"):  # else the crawl could not begin
+            self._crawl._close()

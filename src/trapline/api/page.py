@@ -1,0 +1,163 @@
+"""A fetched page, and a failed fetch, as a program receives them. Whatever takes time is computed when it is first used."""
+
+import html
+import re
+from datetime import UTC, datetime
+from functools import cached_property
+
+from trapline.crawl.engine.page_stream import StreamedFetch
+from trapline.fetch.html.encoding import decode, encoding_of
+from trapline.fetch.html.page import is_html
+from trapline.fetch.http.content import decoded
+from trapline.fetch.http.headers import content_type
+from trapline.fetch.http.response import headers_of
+from trapline.fetch.limits import Limits
+from trapline.fetch.urls import canonical
+
+_MOST_HEADERS = 1 << 16  # the crawl has applied its own limit
+_TITLE = re.compile(r"<title(?:\s[^>]*)?>(.*?)</title", re.IGNORECASE | re.DOTALL)
+
+
+class Page:
+    """A fetched page.
+
+    `url` is the URL that led to it and `final_url` its own; they differ if there were redirects. `depth` is the number of
+    links from a seed, `referrer` the URL of the page whose link was found first ("" for a seed), and `quality` the quality
+    that the page had when it was fetched.
+    """
+
+    def __init__(self, fetch: StreamedFetch) -> None:
+        self._fetch, self._record = fetch, fetch.record
+
+    def __repr__(self) -> str:
+        return f"Page({self.final_url!r}, status={self.status})"
+
+    # ---- known without any work
+
+    @property
+    def url(self) -> str:
+        return self._fetch.requested_url
+
+    @property
+    def final_url(self) -> str:
+        return self._record.url
+
+    @property
+    def status(self) -> int:
+        return self._record.status
+
+    @property
+    def content_type(self) -> str:
+        """The media type without its parameters, such as "text/html"; "": the server sent none."""
+        return self._record.mime
+
+    @property
+    def depth(self) -> int:
+        return self._fetch.depth
+
+    @property
+    def referrer(self) -> str:
+        return self._fetch.referrer
+
+    @property
+    def quality(self) -> float:
+        return self._fetch.details.quality
+
+    @property
+    def seconds(self) -> float:
+        """From sending the request to the last byte."""
+        return self._record.total_s
+
+    @property
+    def first_byte_seconds(self) -> float:
+        return self._record.first_byte_s
+
+    @property
+    def truncated(self) -> str:
+        """Why the body is incomplete: "length" or "time"; "": it is complete."""
+        return self._record.truncated
+
+    @property
+    def changed(self) -> bool | None:
+        """Whether a page that was fetched again has changed. None: it was fetched for the first time."""
+        return None if self._record.changed < 0 else self._record.changed == 1
+
+    # ---- computed
+
+    @property
+    def fetched_at(self) -> datetime:
+        """When the request was sent, in UTC."""
+        return datetime.fromtimestamp(self._record.started, UTC)
+
+    @cached_property
+    def headers(self) -> dict[str, str]:
+        """The response headers: names in lower case, repeated ones joined by a comma."""
+        found = headers_of(self._record.head, _MOST_HEADERS) or {}
+        return {name.decode("latin-1"): value.decode("latin-1") for name, value in found.items()}
+
+    @cached_property
+    def body(self) -> bytes:
+        """The body without its content coding; as received, if it cannot be decoded."""
+        coding = self.headers.get("content-encoding", "").encode("latin-1")
+        found = decoded(self._record.body, coding, Limits.expanded_bytes, cut=True)
+        return self._record.body if isinstance(found, str) else found
+
+    @cached_property
+    def encoding(self) -> str:
+        """The character encoding that browsers would use."""
+        _, charset = content_type(self.headers.get("content-type", "").encode("latin-1"))
+        return encoding_of(self.body, charset)
+
+    @cached_property
+    def text(self) -> str:
+        """The body as text."""
+        return decode(self.body, self.encoding)
+
+    @property
+    def is_html(self) -> bool:
+        return is_html(self.content_type, self.body)
+
+    @cached_property
+    def title(self) -> str:
+        """The title of an HTML page, with single spaces; "": it has none."""
+        found = _TITLE.search(self.text) if self.is_html else None
+        return " ".join(html.unescape(found[1]).split()) if found else ""
+
+    @cached_property
+    def links(self) -> list[str]:
+        """The URLs that the page links to, canonical and each once. A page with "nofollow" has none."""
+        details = self._fetch.details
+        found = (canonical(href, details.base or self.final_url) for href in details.hrefs)
+        return list(dict.fromkeys(url for url in found if url is not None))
+
+
+class FailedFetch:
+    """A page that could not be fetched, or that robots.txt forbids. The crawl may try it again."""
+
+    def __init__(self, fetch: StreamedFetch) -> None:
+        self._fetch = fetch
+
+    def __repr__(self) -> str:
+        return f"FailedFetch({self.url!r}, {self.error!r}, status={self.status})"
+
+    @property
+    def url(self) -> str:
+        return self._fetch.record.url
+
+    @property
+    def error(self) -> str:
+        """The kind of error: "http" (see `status`), "dns", "connect", "timeout", "robots" and others (docs/crawl-summary.md)."""
+        return self._fetch.record.error
+
+    @property
+    def status(self) -> int:
+        """The HTTP status; 0: there was no answer."""
+        return self._fetch.record.status
+
+    @property
+    def depth(self) -> int:
+        return self._fetch.depth
+
+    @property
+    def referrer(self) -> str:
+        return self._fetch.referrer

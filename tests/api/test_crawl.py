@@ -1,0 +1,298 @@
+"""A Python program receives the pages of a crawl as they come, slows it down, stops it, and continues it from its folder."""
+
+import asyncio
+import gzip
+import logging
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crawl.small_server import NOT_FOUND, SmallServer, moved, page, small_server
+from trapline.api.crawl import crawl
+from trapline.api.page import FailedFetch, Page
+from trapline.cli.crawl.options import SECTIONS, SETTINGS
+from trapline.crawl.engine.page_stream import MOST_READY
+from trapline.crawl.engine.settings import CrawlSettings
+from trapline.errors import ConfigError
+
+PAGES = 1000
+OPTIONS: dict[str, Any] = {"allow_private": True, "delay": 0, "pause": 0, "strategy": "breadth-first"}
+
+
+def tree(host: str, target: str) -> bytes:
+    """Answer with a page of a binary tree of PAGES pages."""
+    if not target[1:].isdecimal() and target != "/":
+        return NOT_FOUND
+    number = int(target[1:] or 0)
+    return page(*(f"/{child}" for child in (2 * number + 1, 2 * number + 2) if child < PAGES))
+
+
+@pytest.fixture
+def server() -> Iterator[SmallServer]:
+    with small_server(tree, ("127.0.0.1",)) as found:
+        yield found
+
+
+def home(server: SmallServer) -> str:
+    return f"http://127.0.0.1:{server.port}/"
+
+
+def numbers(pages: list[Page]) -> list[int]:
+    return [int(one.final_url.rpartition("/")[2] or 0) for one in pages]
+
+
+# ---- iteration
+
+
+def test_for_and_async_for_receive_every_page_once(server: SmallServer, tmp_path: Path) -> None:
+    async def received() -> list[Page]:
+        return [one async for one in crawl(home(server), **OPTIONS)]
+
+    for pages in (list(crawl([home(server)], **OPTIONS)), asyncio.run(received())):
+        assert sorted(numbers(pages)) == list(range(PAGES))
+        for one, number in zip(pages, numbers(pages), strict=True):
+            assert one.depth == (number + 1).bit_length() - 1
+            parent = f"{home(server)}{(number - 1) // 2 or ''}" if number else ""
+            assert one.referrer == parent
+            assert one.url == one.final_url and one.status == 200 and one.content_type == "text/html"
+
+
+def test_a_crawl_without_a_folder_writes_no_file(
+    server: SmallServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    begun = crawl(home(server), max_pages=50, **OPTIONS)
+    assert len(list(begun)) == 50
+    assert begun.summary is not None and begun.summary["stopped_by"] == "max-pages"
+    assert begun.summary["pages_fetched"] == 50 and not list(tmp_path.iterdir())
+
+
+def test_break_stops_the_crawl_and_leaves_a_folder_that_resumes(server: SmallServer, tmp_path: Path) -> None:
+    begun = crawl(home(server), output=tmp_path / "out", **OPTIONS)
+    for count, _ in enumerate(begun, 1):
+        if count == 10:
+            break
+    assert begun.summary is not None and begun.summary["stopped_by"] == "stopped"
+    before = begun.summary["pages_fetched"]
+    assert 10 <= before < PAGES
+    rest = list(crawl(resume=tmp_path / "out"))
+    assert len(rest) == PAGES - before
+    assert all(one.referrer for one in rest)
+
+
+def test_an_exception_in_the_loop_stops_the_crawl_and_reaches_the_caller(server: SmallServer, tmp_path: Path) -> None:
+    async def fails() -> None:
+        async for one in crawl(home(server), output=tmp_path / "out", **OPTIONS):
+            raise ZeroDivisionError(one.url)
+
+    with pytest.raises(ZeroDivisionError, match=home(server)):
+        asyncio.run(fails())
+    assert list(crawl(resume=tmp_path / "out"))
+
+
+def test_break_in_async_for_ends_before_the_event_loop_does(server: SmallServer, tmp_path: Path) -> None:
+    begun = crawl(home(server), output=tmp_path / "out", **OPTIONS)
+
+    async def broken_off() -> None:
+        async for _ in begun:
+            break
+
+    asyncio.run(broken_off())
+    assert begun.summary is not None and (tmp_path / "out" / "summary.json").exists()
+
+
+def test_a_crawl_stops_from_another_thread(server: SmallServer) -> None:
+    begun = crawl(home(server), **OPTIONS)
+    timer = threading.Timer(0.0, begun.stop)
+    pages = []
+    for one in begun:
+        pages.append(one)
+        if len(pages) == 5:
+            timer.start()
+    assert begun.summary is not None and begun.summary["stopped_by"] in ("stopped", "drained")
+
+
+def test_ctrl_c_stops_the_crawl_and_leaves_a_folder_that_resumes(server: SmallServer, tmp_path: Path) -> None:
+    program = (
+        "import time\nfrom trapline.api.crawl import crawl\n"
+        f"for page in crawl({home(server)!r}, output={str(tmp_path / 'out')!r}, **{OPTIONS!r}):\n"
+        "    print(page.url, flush=True)\n    time.sleep(0.01)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline().startswith("http")
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGINT and error.rstrip().endswith("KeyboardInterrupt")
+    assert (tmp_path / "out" / "summary.json").exists()
+    assert list(crawl(resume=tmp_path / "out"))
+
+
+def test_a_program_that_leaves_its_iteration_open_ends_and_its_folder_resumes(
+    server: SmallServer, tmp_path: Path
+) -> None:
+    program = (
+        "from trapline.api.crawl import crawl\n"
+        f"pages = iter(crawl({home(server)!r}, output={str(tmp_path / 'out')!r}, **{OPTIONS!r}))\nprint(next(pages))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.startswith("Page(") and not done.stderr
+    assert list(crawl(resume=tmp_path / "out"))
+
+
+def test_a_slow_program_holds_the_crawl_back(server: SmallServer) -> None:
+    """The server sees only as many requests as the stream holds, and those under way."""
+    begun = crawl(home(server), connections=1, **OPTIONS)
+    for count, _ in enumerate(begun, 1):
+        if count == 1:
+            most = 0
+            end = time.monotonic() + 20.0
+            while time.monotonic() < end and most < MOST_READY:
+                time.sleep(0.05)
+                most = len(server.log)
+            time.sleep(0.5)
+            assert MOST_READY <= len(server.log) < 2 * MOST_READY + 200
+    assert count == PAGES
+
+
+def test_a_crawl_is_iterated_over_once(server: SmallServer) -> None:
+    begun = crawl(home(server), max_pages=1, **OPTIONS)
+    assert len(list(begun)) == 1
+    with pytest.raises(ConfigError, match="once"):
+        next(iter(begun))
+
+
+# ---- hooks
+
+
+def test_run_calls_on_page_and_goes_on_after_its_exceptions(
+    server: SmallServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[Page] = []
+
+    def handle(one: Page) -> None:
+        seen.append(one)
+        if len(seen) == 3:
+            raise ValueError("three")
+
+    begun = crawl(home(server), on_page=handle, max_pages=100, **OPTIONS)
+    with caplog.at_level(logging.ERROR, "trapline"):
+        assert begun.run()["pages_fetched"] == 100
+    assert len(seen) == 100 and begun.failed_handlers == 1
+    assert seen[2].final_url in caplog.text and "ValueError: three" in caplog.text
+
+
+def test_run_async_awaits_coroutines(server: SmallServer) -> None:
+    seen: list[str] = []
+
+    async def handle(one: Page) -> None:
+        await asyncio.sleep(0)
+        seen.append(one.url)
+
+    assert asyncio.run(crawl(home(server), on_page=handle, max_pages=20, **OPTIONS).run_async())["pages_fetched"] == 20
+    assert len(seen) == 20
+    with pytest.raises(ConfigError, match="run_async"):
+        crawl(home(server), on_page=handle, **OPTIONS).run()
+
+
+def test_accept_rejects_urls_and_its_exceptions_reject_them_too(server: SmallServer) -> None:
+    def odd(url: str) -> bool:
+        return int(url.rpartition("/")[2]) % 2 == 1  # fails for the home page, which nothing links to
+
+    begun = crawl(home(server), accept=odd, **OPTIONS)
+    assert set(numbers(list(begun))) == {0, *(2**n - 1 for n in range(1, 10))}
+    assert begun.summary is not None and begun.summary["rejected_links"]["accept"] > 0
+
+
+def test_failed_fetches_go_to_on_error() -> None:
+    def web(host: str, target: str) -> bytes:
+        return page("/gone", "/here") if target == "/" else page() if target == "/here" else NOT_FOUND
+
+    failed: list[FailedFetch] = []
+    with small_server(web, ("127.0.0.1",)) as server:
+        pages = list(crawl(home(server), on_error=failed.append, **OPTIONS))
+    assert len(pages) == 2
+    (gone,) = failed
+    assert (gone.status, gone.error, gone.depth) == (404, "http", 1)
+    assert gone.url.endswith("/gone") and gone.referrer.endswith("/")
+
+
+# ---- pages
+
+
+def test_a_page_is_decoded_and_knows_where_it_came_from() -> None:
+    text = (
+        "<html><head><title>\n Grüße &amp; mehr </title></head><body><a href='b?x=1'>b</a> <a href='#top'>t</a></body>"
+    )
+    coded = gzip.compress(text.encode("latin-1"))
+    head = (
+        f"HTTP/1.1 200 OK\r\nContent-Length: {len(coded)}\r\nContent-Type: text/html; charset=ISO-8859-1\r\n"
+        "Content-Encoding: gzip\r\nX-Test: a\r\nX-Test: b\r\n\r\n"
+    )
+
+    def web(host: str, target: str) -> bytes:
+        if target == "/":
+            return moved("/there/")
+        return head.encode() + coded if target == "/there/" else NOT_FOUND
+
+    with small_server(web, ("127.0.0.1",)) as server:
+        (found,) = crawl(home(server), max_pages=2, **OPTIONS)
+        assert (found.url, found.final_url) == (home(server), f"{home(server)}there/")
+        assert found.referrer == home(server) and found.depth == 1
+        assert found.body == text.encode("latin-1") and found.text == text and found.title == "Grüße & mehr"
+        assert found.headers["x-test"] == "a, b" and found.is_html
+        assert found.links == [f"{home(server)}there/b?x=1", f"{home(server)}there/"]
+        assert 0.0 <= found.first_byte_seconds <= found.seconds and found.changed is None and found.truncated == ""
+
+
+# ---- settings
+
+
+def test_settings_have_the_names_and_defaults_of_the_command_line() -> None:
+    defaults = {field: default for section in SECTIONS for _, field, _, default, _ in section.rows}
+    settings = {one.name: one.default for one in fields(CrawlSettings)}
+    assert settings.keys() == SETTINGS.keys()
+    for setting, field in SETTINGS.items():
+        assert setting == "refresh_option" or settings[setting] == defaults[field], setting
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"seeds": []}, "no seed URL"),
+        ({"seeds": "ftp://x"}, "not an http or https URL"),
+        ({"seeds": "x.test", "max_page": 1}, "max_pages"),
+        ({"seeds": "x.test", "resume": "y"}, "keeps its seeds"),
+        ({"resume": "y", "delay": 3}, "delay cannot change"),
+    ],
+)
+def test_mistakes_are_reported_when_the_crawl_is_made(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        crawl(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"scope": "hots"}, "host"),
+        ({"http": "3"}, "1.1"),
+        ({"delay": -1}, "delay"),
+        ({"connections": 0}, "connections"),
+        ({"timeout": 0}, "total_s"),
+        ({"refresh": True}, "folder"),
+        ({"strategy": "opicc"}, "opic"),
+    ],
+)
+def test_mistakes_in_settings_are_reported_when_the_crawl_begins(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        list(crawl("http://127.0.0.1:9/", allow_private=True, **given))
