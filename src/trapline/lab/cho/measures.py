@@ -15,6 +15,7 @@ import numpy as np
 from trapline.lab.cho.crawled_web import CrawledWeb, CrawlResult, Setting
 from trapline.lab.paper import PaperChart, PaperClaim, PaperItem, PaperPart, PaperTable, Results, Values
 from trapline.lab.study import StudyRun
+from trapline.parallel.simulated.crawl import CROSS_OVER, INDEPENDENT
 from trapline.refresh import estimate
 
 PUBLISHED = "to the best of our knowledge"  # our copy of the paper has lost its digits
@@ -136,7 +137,10 @@ def _key(web: CrawledWeb, setting: Setting, draw: int) -> str:
 
 
 def _run(web: CrawledWeb, setting: Setting, draw: int) -> StudyRun:
-    cost = setting.most or web.graph.pages
+    copies = setting.partitions if setting.mode in (CROSS_OVER, INDEPENDENT) else 1
+    cost = (
+        setting.most or copies * web.graph.pages
+    ) + web.graph.pages // 2  # to set up the partitions and to judge the crawl
     return StudyRun(_key(web, setting, draw), cost, lambda: asdict(numbers_of(web.crawl(setting, draw))), web.name)
 
 
