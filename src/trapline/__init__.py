@@ -8,6 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trapline.api.crawl import Crawl, crawl
+    from trapline.api.page import FailedFetch, Page
+    from trapline.crawler.engine.settings import CrawlSettings
     from trapline.errors import ConfigError, FetchError, InvariantError
     from trapline.frontier import (
         FAILED,
@@ -32,12 +35,16 @@ __all__ = [
     "FETCHED",
     "REFUSED",
     "ConfigError",
+    "Crawl",
+    "CrawlSettings",
     "Drained",
+    "FailedFetch",
     "FetchError",
     "Frontier",
     "Graph",
     "InvariantError",
     "Outcome",
+    "Page",
     "PageRank",
     "Rescore",
     "Result",
@@ -46,10 +53,14 @@ __all__ = [
     "Strategy",
     "Visit",
     "WaitUntil",
+    "crawl",
     "load_strategy",
 ]
 
 _HOMES = {
+    "trapline.api.crawl": ("Crawl", "crawl"),
+    "trapline.api.page": ("FailedFetch", "Page"),
+    "trapline.crawler.engine.settings": ("CrawlSettings",),
     "trapline.errors": ("ConfigError", "FetchError", "InvariantError"),
     "trapline.frontier": (
         *("FAILED", "FETCHED", "REFUSED", "Drained", "Frontier"),

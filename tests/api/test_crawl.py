@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from tests.crawl.small_server import NOT_FOUND, SmallServer, moved, page, small_server
-from trapline.api.crawl import crawl
+from tests.crawler.small_server import NOT_FOUND, SmallServer, moved, page, small_server
+from trapline import crawl
 from trapline.api.page import FailedFetch, Page
 from trapline.cli.crawl.options import SECTIONS, SETTINGS
-from trapline.crawl.engine.page_stream import MOST_READY
-from trapline.crawl.engine.settings import CrawlSettings
+from trapline.crawler.engine.page_stream import MOST_READY
+from trapline.crawler.engine.settings import CrawlSettings
 from trapline.errors import ConfigError
 
 PAGES = 1000
@@ -123,7 +123,7 @@ def test_a_crawl_stops_from_another_thread(server: SmallServer) -> None:
 
 def test_ctrl_c_stops_the_crawl_and_leaves_a_folder_that_resumes(server: SmallServer, tmp_path: Path) -> None:
     program = (
-        "import time\nfrom trapline.api.crawl import crawl\n"
+        "import time\nfrom trapline import crawl\n"
         f"for page in crawl({home(server)!r}, output={str(tmp_path / 'out')!r}, **{OPTIONS!r}):\n"
         "    print(page.url, flush=True)\n    time.sleep(0.01)\n"
     )
@@ -142,7 +142,7 @@ def test_a_program_that_leaves_its_iteration_open_ends_and_its_folder_resumes(
     server: SmallServer, tmp_path: Path
 ) -> None:
     program = (
-        "from trapline.api.crawl import crawl\n"
+        "from trapline import crawl\n"
         f"pages = iter(crawl({home(server)!r}, output={str(tmp_path / 'out')!r}, **{OPTIONS!r}))\nprint(next(pages))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)

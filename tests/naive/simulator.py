@@ -1,7 +1,7 @@
 """The slow and simple simulator: a loop over the frontier's interface that follows docs/simulator.md line by line.
 
 It uses events in a heap and Python floats, and shares the link by water-filling from scratch whenever a transfer starts
-or ends. It knows nothing of trapline.simulate. Two things are given to both simulators: the numbers by which fetches
+or ends. It knows nothing of trapline.simulator. Two things are given to both simulators: the numbers by which fetches
 fail (`draw`), and the scores that answer a `Rescore` (`score`).
 
 """
@@ -17,7 +17,7 @@ import numpy as np
 from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Rules, Visit, WaitUntil
 from trapline.frontier.layout import CHOSEN
 from trapline.graph import Graph
-from trapline.simulate import Network, Servers
+from trapline.simulator import Network, Servers
 from trapline.strategies import Strategy
 
 Draw = Callable[[int, int], float]  # for a page and its number of failed tries: a number in [0, 1)

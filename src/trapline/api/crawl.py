@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from trapline.api.page import FailedFetch, Page
-from trapline.crawl.engine.page_stream import PageStream, StreamedFetch
-from trapline.crawl.engine.settings import CrawlSettings, seed_of
+from trapline.crawler.engine.page_stream import PageStream, StreamedFetch
+from trapline.crawler.engine.settings import CrawlSettings, seed_of
 from trapline.errors import ConfigError
 
 LOG = logging.getLogger("trapline")
@@ -207,8 +207,8 @@ class Crawl:
         self._stream.end(summary, error)
 
     def _run(self) -> dict[str, Any]:
-        from trapline.crawl.engine.run import run_crawl
-        from trapline.crawl.files.opening import opened, prepare_new, prepare_old
+        from trapline.crawler.engine.run import run_crawl
+        from trapline.crawler.files.opening import opened, prepare_new, prepare_old
 
         if self._resume is None:
             prepared = prepare_new(self._settings.options(self._seeds), self._output)

@@ -5,7 +5,7 @@ import re
 from datetime import UTC, datetime
 from functools import cached_property
 
-from trapline.crawl.engine.page_stream import StreamedFetch
+from trapline.crawler.engine.page_stream import StreamedFetch
 from trapline.fetch.html.encoding import decode, encoding_of
 from trapline.fetch.html.page import is_html
 from trapline.fetch.http.content import decoded

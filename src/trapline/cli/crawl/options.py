@@ -15,7 +15,7 @@ from trapline.cli.options.values import amount, count, rate, real, seconds, seed
 from trapline.parallel import MOST_PROCESSES
 
 if TYPE_CHECKING:
-    from trapline.crawl.engine.options import CrawlOptions
+    from trapline.crawler.engine.options import CrawlOptions
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _FOLDER = click.Path(path_type=Path)
@@ -184,7 +184,7 @@ class Requested:
     given: dict[str, Any]
 
     def options(self, urls: tuple[str, ...]) -> "CrawlOptions":
-        from trapline.crawl.engine.settings import CrawlSettings
+        from trapline.crawler.engine.settings import CrawlSettings
 
         given = self.given
         _refuse_without_effect(given)

@@ -250,7 +250,7 @@ def seed_pages(file: Path, graph: "Graph") -> "NDArray[np.int32]":
 
 def seed_urls(urls: Sequence[str], file: Path | None) -> tuple[str, ...]:
     """Return the canonical seed URLs of a live crawl, without repetition. A URL without a scheme gets http."""
-    from trapline.crawl.engine.settings import seed_of
+    from trapline.crawler.engine.settings import seed_of
 
     given = [(url, "") for url in urls]
     if file is not None:

@@ -1,0 +1,180 @@
+"""The stream of pages from a crawl to a Python program. The crawl runs in a thread of its own; the program takes the pages.
+
+A page is handed over when it is on disk, or at once if the crawl has no folder. The crawl starts no new request while the
+program is behind (`is_full`), so a slow program slows the crawl down and does not fill the memory.
+
+The crawl's thread calls `connect`, `came`, `committed` and `end`; the program calls `take`, `stop` and, once before that,
+`on_news`. The lock protects what both use: the pages and failures that are ready, and the end.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, Fetched
+from trapline.fetch.html.page import NO_LINKS, Links
+from trapline.frontier import FETCHED
+from trapline.frontier.layout import Array
+
+MOST_READY = 256  # pages that wait for the program, about
+MOST_BYTES = 32 << 20  # of their bodies
+NO_PAGE = -1
+
+
+class PageDetails(NamedTuple):
+    """What the crawl knows of a page besides the record of its fetch."""
+
+    hrefs: Links = NO_LINKS  # as written on the page
+    base: str = ""  # the URL that they are relative to; "": the page's own URL
+    quality: float = 0.0  # when it was fetched
+
+
+class StreamedFetch(NamedTuple):
+    """A fetched page, or a failed fetch."""
+
+    record: Fetched
+    details: PageDetails
+    depth: int
+    referrer: str  # URL of the page whose link was found first; "": none, it is a seed
+    requested_url: str  # the URL that redirects led from; the page's own URL if there were none
+
+    @property
+    def is_page(self) -> bool:
+        return self.record.result == FETCHED
+
+
+@dataclass(slots=True)
+class _Crawl:
+    """What the stream needs of the crawl. The functions are called in the thread of the crawl."""
+
+    call: Callable[[Callable[[], None]], object]  # calls a function in the thread of the crawl; may be called anywhere
+    go_on: Callable[[], None]
+    stop: Callable[[], None]
+    depths: Callable[[], Array]
+    urls: Callable[[list[int]], list[str]]
+
+
+class PageStream:
+    def __init__(self, most_ready: int = MOST_READY, most_bytes: int = MOST_BYTES) -> None:
+        self._most_ready, self._most_bytes = most_ready, most_bytes
+        self._lock = threading.Lock()
+        self._crawl: _Crawl | None = None
+        self._uncommitted: deque[tuple[int, StreamedFetch]] = deque()  # with the number of the batch
+        self._ready: list[StreamedFetch] = []
+        self._ready_bytes = 0
+        self._held_up = False  # whether the crawl waits for the program
+        self._stopped = False
+        self._on_news: Callable[[], None] = lambda: None
+        self._referrers: Array = np.full(1024, NO_PAGE, np.int32)  # by page
+        self._redirected_from: dict[int, str] = {}  # by the page that redirects lead to
+        self.has_ended = False
+        self.summary: dict[str, Any] | None = None
+        self.error: BaseException | None = None
+
+    # ---- for the crawl
+
+    def connect(
+        self,
+        call: Callable[[Callable[[], None]], object],
+        go_on: Callable[[], None],
+        stop: Callable[[], None],
+        depths: Callable[[], Array],
+        urls: Callable[[list[int]], list[str]],
+    ) -> None:
+        with self._lock:
+            self._crawl = _Crawl(call, go_on, stop, depths, urls)
+            is_stopped = self._stopped
+        if is_stopped:  # before the crawl began
+            stop()
+
+    def restore(self, fetched: Iterable[tuple[int, bytes]]) -> None:
+        """Note where the links of pages lead to that were fetched in earlier runs."""
+        for page, links in fetched:
+            self._note_links(page, np.frombuffer(links, "<i4"))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the crawl must start no new request, because the program is behind."""
+        with self._lock:
+            is_behind = len(self._ready) >= self._most_ready or self._ready_bytes >= self._most_bytes
+            self._held_up = is_behind and not self._stopped
+            return self._held_up
+
+    def came(self, batch: int, record: Fetched, details: PageDetails, links: Array) -> None:
+        """Note the result of a fetch. `batch`: the number of the batch that it will be in. `links`: the pages that it links to,
+        by number."""
+        if record.result in (RETURNED, OUT_OF_BAND):
+            return
+        assert self._crawl is not None
+        referrer, first_url = self._follow(record, links)
+        if record.result == FETCHED and 300 <= record.status < 400:
+            return  # a redirect, or a page that has not changed
+        depths = self._crawl.depths()
+        self._uncommitted.append((batch, StreamedFetch(record, details, int(depths[record.page]), referrer, first_url)))
+
+    def _follow(self, record: Fetched, links: Array) -> tuple[str, str]:
+        """Note where the links lead to. Return the URLs of the page's referrer, and of the first page of its redirects."""
+        crawl, page = self._crawl, record.page
+        assert crawl is not None
+        own = self._note_links(page, links)
+        first_url = self._redirected_from.pop(page, record.url) if record.result == FETCHED else record.url
+        if 300 <= record.status < 400 and len(own) == 1:
+            self._redirected_from.setdefault(int(own[0]), first_url)
+        referrer = int(self._referrers[page])
+        return crawl.urls([referrer])[0] if referrer not in (NO_PAGE, page) else "", first_url
+
+    def _note_links(self, page: int, links: Array) -> Array:
+        """Note the referrer of pages that had none. Return the links to pages of this partition."""
+        most = max(page, int(links.max()) if len(links) else 0)
+        if most >= len(self._referrers):
+            more = np.full(max(most + 1, 2 * len(self._referrers)) - len(self._referrers), NO_PAGE, np.int32)
+            self._referrers = np.concatenate((self._referrers, more))
+        own = links[links >= 0]  # below 0: a page of another partition
+        self._referrers[own[self._referrers[own] == NO_PAGE]] = page
+        return own
+
+    def committed(self, batch: int) -> None:
+        """Hand over the results of all batches up to this one."""
+        found = []
+        while self._uncommitted and self._uncommitted[0][0] <= batch:
+            found.append(self._uncommitted.popleft()[1])
+        if found:
+            with self._lock:
+                self._ready += found
+                self._ready_bytes += sum(len(one.record.body) for one in found)
+            self._on_news()
+
+    def end(self, summary: dict[str, Any] | None, error: BaseException | None) -> None:
+        with self._lock:
+            self.summary, self.error, self.has_ended = summary, error, True
+            self._crawl = None
+        self._on_news()
+
+    # ---- for the program
+
+    def on_news(self, callback: Callable[[], None]) -> None:
+        """Call `callback`, in the thread of the crawl, whenever there are new results, and at the end."""
+        self._on_news = callback
+
+    def take(self) -> Sequence[StreamedFetch]:
+        """Return the results that are ready, in the order of the crawl."""
+        with self._lock:
+            found, self._ready, self._ready_bytes = self._ready, [], 0
+            crawl = self._crawl if self._held_up else None
+            self._held_up = False
+        if crawl is not None:
+            crawl.call(crawl.go_on)
+        return found
+
+    def stop(self) -> None:
+        """Stop the crawl. The pages that are under way still arrive."""
+        with self._lock:
+            self._stopped = True
+            crawl = self._crawl
+        if crawl is not None:
+            crawl.call(crawl.stop)
+            crawl.call(crawl.go_on)  # visits may wait for the program

@@ -1,0 +1,226 @@
+"""The settings of a live crawl, by the names of the options of `trapline crawl`, for Python programs and for the command line.
+
+`CrawlSettings.options` turns them into `CrawlOptions`, the form that the crawl keeps in its folder. Times are in seconds,
+sizes in bytes, shares between 0 and 1. None stands for "no limit", or for the default that docs/crawl.md names.
+"""
+
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from trapline.crawler.engine.options import PAUSE_S, PROTOCOLS, CrawlOptions, RefreshOptions
+from trapline.errors import ConfigError, nearest
+from trapline.fetch.dns import read_hosts
+from trapline.fetch.limits import Limits
+from trapline.fetch.urls import MOST_URL, canonical
+from trapline.frontier import Rules
+from trapline.refresh.policy import policy_named
+from trapline.strategies.base.choice import absolute
+
+_NOT_A_URL = "not an http or https URL; give one such as https://example.org/"
+_BARE = re.compile(r"(?!.*://)\w[^\s@/:]*(:\d+)?(/.*)?")  # example.org, localhost:8000/a
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlSettings:
+    """See `trapline crawl --help`: every field is the option of the same name."""
+
+    connections: int = 100
+    max_pages: int | None = None
+    max_time: float | None = None
+    max_bytes: float | None = None
+    seed: int = 0
+    # strategy
+    strategy: str = "crawl-ability"
+    page_rank: str | None = None
+    site_rank: str | None = None
+    quality: str = "opic"
+    history: str | Path | None = None
+    # scope
+    scope: str = "host"
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    own_hosts: Sequence[str] = ()
+    # refresh
+    refresh: bool = False
+    continuous: bool = False
+    refresh_policy: str = "residual-life"
+    refresh_option: Mapping[str, Any] = field(default_factory=dict)
+    refresh_share: float = 0.5
+    refresh_price: float | None = None
+    refresh_rate: float | None = None
+    # politeness
+    delay: float = 15.0
+    ip_delay: float | None = None
+    small_site_pages: int = 0
+    small_site_delay: float = 15.0
+    per_connection: int = 10
+    retries: int = 2
+    backoff: float = 60.0
+    max_backoff: float = 3600.0
+    # limits
+    max_pages_per_site: int = 25_000
+    max_depth: int = 0
+    max_depth_dynamic: int = 0
+    # network
+    pause: float | None = None
+    http: str = "1.1"
+    bandwidth: float | None = None
+    site_bandwidth: float | None = None
+    timeout: float = 120.0
+    max_body: int = 10 * 2**20
+    max_failed_visits: int = 5
+    contact: str = ""
+    hosts: str | Path | Mapping[str, Sequence[str]] | None = None
+    nameserver: Sequence[str] = ()
+    allow_private: bool = False
+    insecure: bool = False
+    # batches and PageRank runs
+    batch: int = 0
+    batch_ahead: bool = False
+    batch_min_active: int = 0
+    rescore: int = 0
+    # estimates of a site's times
+    estimator: str = "average"
+    alpha: float = 0.8
+    first_connection: float | None = None
+    first_response: float | None = None
+    first_requests: int = 50
+    # output
+    metadata: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "CrawlSettings":
+        """Return the settings with these names. Raise `ConfigError` if there is no setting of a name."""
+        names = [one.name for one in fields(cls)]
+        for name in given:
+            if name not in names:
+                raise ConfigError(f"a crawl has no setting {name!r}; {nearest(name, names)}")
+        return cls(**given)
+
+    def changed(self, changes: Mapping[str, Any]) -> "CrawlSettings":
+        """Return the settings with some of them changed."""
+        type(self).of(changes)  # raises ConfigError for unknown names
+        return replace(self, **changes)
+
+    def options(self, seeds: Iterable[str]) -> CrawlOptions:
+        """Return the options of a crawl from these seeds, which are canonical. Raise `ConfigError` if a setting is invalid, or
+        has no effect without another one."""
+        self._check()
+        pause_s = min(PAUSE_S, self.delay) if self.pause is None else self.pause
+        quality = str(Path(self.quality).absolute()) if Path(self.quality).is_file() else self.quality
+        return CrawlOptions(
+            seeds=tuple(dict.fromkeys(seeds)),
+            strategy=absolute(self.strategy),
+            page_rank=self.page_rank and absolute(self.page_rank),
+            site_rank=self.site_rank and absolute(self.site_rank),
+            quality=quality,
+            history=str(Path(self.history).absolute()) if self.history else None,
+            modules=os.getcwd(),
+            seed=self.seed,
+            connections=self.connections,
+            rules=self._rules(),
+            pause_s=pause_s,
+            http=self.http,
+            bandwidth=_limit(self.bandwidth),
+            site_bandwidth=_limit(self.site_bandwidth),
+            max_pages=_limit(self.max_pages),
+            max_seconds=_limit(self.max_time),
+            max_bytes=_limit(self.max_bytes),
+            scope=self.scope,
+            include=tuple(self.include),
+            exclude=tuple(self.exclude),
+            own_hosts=tuple(host.strip(".").lower() for host in self.own_hosts),
+            allow_private=self.allow_private,
+            insecure=self.insecure,
+            abandon=self.max_failed_visits,
+            contact=self.contact,
+            hosts=read_hosts(Path(self.hosts)) if isinstance(self.hosts, str | Path) else dict(self.hosts or {}),
+            nameservers=tuple(self.nameserver),
+            limits=Limits(total_s=self.timeout, body_bytes=int(self.max_body)),
+            refresh=self._refresh(),
+            metadata=self.metadata,
+        )
+
+    def _check(self) -> None:
+        for name in (
+            "connections",
+            "max_failed_visits",
+            "max_pages",
+            "max_time",
+            "max_bytes",
+            "bandwidth",
+            "site_bandwidth",
+        ):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"{name} is {value!r}; it must be above 0")
+        if self.pause is not None and not 0.0 <= self.pause < math.inf:
+            raise ConfigError(f"pause is {self.pause!r}; it must be a number of seconds")
+        if self.http not in PROTOCOLS:
+            raise ConfigError(f"http is {self.http!r}; {nearest(self.http, PROTOCOLS)}")
+        if not self.batch and (self.batch_ahead or self.batch_min_active):
+            raise ConfigError("--batch-ahead and --batch-min-active have no effect without batches; also give --batch")
+
+    def _rules(self) -> Rules:
+        first = {"first_connection_s": self.first_connection, "first_response_s": self.first_response}
+        return Rules(
+            delay_s=self.delay,
+            ip_delay_s=self.ip_delay,
+            small_site_pages=self.small_site_pages,
+            small_site_delay_s=self.small_site_delay,
+            per_connection=1 if self.http == "1.0" else self.per_connection,
+            retries=self.retries,
+            backoff_s=self.backoff,
+            backoff_most_s=self.max_backoff,
+            pages_per_site=self.max_pages_per_site,
+            depth_static=self.max_depth,
+            depth_dynamic=self.max_depth_dynamic,
+            batch=self.batch,
+            batch_ahead=self.batch_ahead,
+            batch_least_active=self.batch_min_active,
+            rescore=self.rescore,
+            estimator=self.estimator,
+            alpha=self.alpha,
+            first_requests=self.first_requests,
+            pipelining=self.http == "pipelining",
+            **{name: value for name, value in first.items() if value is not None},
+        )
+
+    def _refresh(self) -> RefreshOptions | None:
+        if not self.refresh and not self.continuous:
+            return None
+        policy = policy_named(self.refresh_policy).with_options(**self.refresh_option)  # ConfigError for unknown names
+        if self.refresh_rate == 0.0:
+            raise ConfigError("--refresh-rate 0 would refetch no page; give a rate above 0, or omit --refresh")
+        return RefreshOptions(
+            policy=self.refresh_policy,
+            settings={name: policy.options[name] for name in self.refresh_option},
+            share=self.refresh_share,
+            price=self.refresh_price,
+            rate=_limit(self.refresh_rate),
+            continuous=self.continuous,
+        )
+
+
+def _limit(value: float | None) -> float:
+    return math.inf if value is None else value
+
+
+def seed_of(url: str, where: str = "") -> str:
+    """Return the canonical form of a seed URL. A URL without a scheme gets http. Raise `ConfigError` if it is no URL; `where`
+    begins the message.
+
+    >>> seed_of("Example.org"), seed_of("https://example.org/a/../b")
+    ('http://example.org/', 'https://example.org/b')
+    """
+    found = canonical(f"http://{url}" if _BARE.fullmatch(url) else url)
+    if found is None:
+        why = f"longer than {MOST_URL:,} characters" if len(url) > MOST_URL else _NOT_A_URL
+        # As ASCII: text that is not a URL may contain control characters that move the cursor.
+        raise ConfigError(f"{where}{url if len(url) <= 80 else f'{url[:77]}...'!a}: {why}")
+    return found
