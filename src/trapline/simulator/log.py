@@ -108,13 +108,13 @@ def write_parquet(
 def _schema(graph: Graph, made_by: Mapping[str, Any]) -> Any:
     import pyarrow as pa
 
-    from trapline import __version__
+    from importlib.metadata import version
 
     fields = {"end_s": pa.float64(), "start_s": pa.float64(), "first_byte_s": pa.float64(), "page": pa.int32()}
     if graph.urls is not None:
         fields["url"] = pa.large_string()
     fields |= {"site": pa.int32(), "visit": pa.int32(), "bytes": pa.int64(), "result": _result_type()}
-    about = {"trapline": __version__} | {name: _json(value) for name, value in made_by.items()}
+    about = {"trapline": version("trapline")} | {name: _json(value) for name, value in made_by.items()}
     return pa.schema(list(fields.items()), metadata=about)
 
 
