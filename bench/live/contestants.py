@@ -37,6 +37,8 @@ def contestants() -> list[Contestant]:
         Contestant("bare loop, known by href", False, _bare("hrefs"), _printed),
         Contestant("bare loop, known by URL", False, _bare("urls"), _printed),
         Contestant("Trapline", False, _trapline, _summary),
+        Contestant("Trapline from Python", False, _from_python(with_folder=True), _printed),
+        Contestant("Trapline from Python, no folder", False, _from_python(with_folder=False), _printed),
         Contestant("Scrapy", True, _other("scrapy_crawl.py", "--spider", "plain"), _printed),
         Contestant("Scrapy, tuned", True, _other("scrapy_crawl.py", "--spider", "tuned"), _printed),
         Contestant("Crawlee", True, _other("crawlee_crawl.py", "--crawler", "plain"), _printed),
@@ -60,6 +62,14 @@ def _other(script: str, *options: str) -> Callable[[Path, Path], list[str]]:
 def _trapline(seeds: Path, folder: Path) -> list[str]:
     args = f"--strategy crawl-ability --connections {CONNECTIONS} --delay 0 --max-pages 30000 --allow-private --quiet"
     return trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *args.split())
+
+
+def _from_python(with_folder: bool) -> Callable[[Path, Path], list[str]]:
+    def command(seeds: Path, folder: Path) -> list[str]:
+        output = ["--output", str(folder)] if with_folder else []
+        return [sys.executable, str(HERE / "python_crawl.py"), "--seeds", str(seeds), *output]
+
+    return command
 
 
 def _printed(output: str, folder: Path) -> Result:

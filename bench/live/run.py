@@ -95,7 +95,7 @@ def rounds(chosen: list[Contestant], webs: dict[bool, Web], server: int, repeats
                 short = webs[contestant.small].pages - measured.result.pages
                 note = f"; {short:,} PAGES SHORT" if short else ""
                 print(
-                    f"round {number}: {contestant.name:26} {measured.speed:8,.0f} pages/s {measured.result.remarks}{note}"
+                    f"round {number}: {contestant.name:32} {measured.speed:8,.0f} pages/s {measured.result.remarks}{note}"
                 )
                 sys.stdout.flush()
     return found
@@ -144,6 +144,8 @@ _COMPARED = (
     ("Trapline", "Scrapy, tuned", ""),
     ("Crawlee", "Scrapy", ""),
     ("Trapline", "Crawlee", ""),
+    ("Trapline from Python", "Trapline", "0.8 is the aim"),
+    ("Trapline from Python, no folder", "Trapline", ""),
     ("Trapline", "bare loop, known by href", "0.67 is the aim"),
     ("Trapline", "bare loop, known by URL", ""),
 )
