@@ -19,6 +19,9 @@ from trapline.terminal import guard_stderr
 COMMANDS = {
     "demo": Lazy("trapline.cli.demo:demo", "Compare four strategies live, on a generated web."),
     "crawl": Lazy("trapline.cli.crawl.command:crawl", "Crawl the web into a folder; with --continuous, keep it fresh."),
+    "config": Lazy(
+        "trapline.cli.crawl.config_command:config", "Print the configuration of a crawl, as a file for --config."
+    ),
     "simulate": Lazy("trapline.cli.simulate.command:simulate", "Crawl a graph in simulated time."),
     "compare": Lazy("trapline.cli.simulate.compare:compare", "Compare strategies on a graph, in simulated time."),
     "report": Lazy("trapline.cli.crawl.report:report", "Write an HTML report of a crawl, or a comparison of several."),

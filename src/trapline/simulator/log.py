@@ -106,9 +106,9 @@ def write_parquet(
 
 
 def _schema(graph: Graph, made_by: Mapping[str, Any]) -> Any:
-    import pyarrow as pa
-
     from importlib.metadata import version
+
+    import pyarrow as pa
 
     fields = {"end_s": pa.float64(), "start_s": pa.float64(), "first_byte_s": pa.float64(), "page": pa.int32()}
     if graph.urls is not None:

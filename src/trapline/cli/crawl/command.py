@@ -16,6 +16,7 @@ from trapline.cli.crawl.ready import (
     raised_goals,
     refuse_others,
 )
+from trapline.cli.options.config_file import with_config
 from trapline.cli.options.partitions import LIVE
 from trapline.cli.options.sections import SectionedCommand, bundled, refuse
 from trapline.cli.terminal.progress import Progress, said_if_long
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=SectionedCommand)
 @click.argument("urls", nargs=-1, metavar="URL...")
+@with_config("Crawl")
 @bundled("requested", as_typed, *SECTIONS)
 def crawl(urls: tuple[str, ...], requested: Requested) -> int:
     """Crawl the web from these URLs into a folder: WARC files, an index, a database, a summary.

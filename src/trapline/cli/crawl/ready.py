@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from click.core import ParameterSource
 
 from trapline.cli.crawl.options import GOALS, SHOWN
 from trapline.cli.options.scheduling import Chosen, check_history_used, files_of
+from trapline.cli.options.sections import is_given
 from trapline.cli.terminal.progress import (
     Progress,
     compile_kernels,
@@ -152,7 +152,7 @@ def refuse_others(urls: tuple[str, ...]) -> None:
     context = click.get_current_context()
     for param in context.command.params:
         name = param.name or ""
-        if name not in _MAY_CHANGE and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+        if name not in _MAY_CHANGE and is_given(name):
             raise ConfigError(
                 f"{param.opts[-1]} cannot change with --resume, which keeps the crawl's folder and options; omit {param.opts[-1]}"
             )
@@ -165,8 +165,7 @@ def raised_goals(given: dict[str, Any]) -> dict[str, float]:
 
 def refresh_changes(given: dict[str, Any]) -> dict[str, Any]:
     """Return the typed changes to refreshing, by the names of their fields in RefreshOptions."""
-    context = click.get_current_context()
-    typed = [name for name in _REFRESH_GOALS if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    typed = [name for name in _REFRESH_GOALS if is_given(name)]
     changes = {_REFRESH_GOALS[name]: given[name] for name in typed}
     if "share" in changes and "price" in changes:
         raise ConfigError("--refresh-share and --refresh-price exclude each other; give only one of them")

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
-from trapline.cli.options.sections import Many, Section, refuse
+from trapline.cli.options.sections import Many, Section, is_given, refuse
 from trapline.cli.options.values import count, seconds
 from trapline.errors import ConfigError
 from trapline.parallel import CROSS_OVER, FIREWALL, MOST_PROCESSES
@@ -173,11 +172,10 @@ class PartitionOptions:
 
     def _check_mode(self) -> None:
         """Refuse options that have no effect in the mode: a user who gave one expects an effect."""
-        source = click.get_current_context().get_parameter_source
         every = {mode for modes in _ONLY_IN.values() for mode in modes}
         for flag, field, *_ in (*PARTITIONS.rows, *EXCHANGE.rows):
-            modes, is_typed = _ONLY_IN.get(field, every), source(field) is ParameterSource.COMMANDLINE
-            if is_typed and self.mode in every and self.mode not in modes:
+            modes = _ONLY_IN.get(field, every)
+            if is_given(field) and self.mode in every and self.mode not in modes:
                 value, only = getattr(self, field), ", ".join(modes)
                 raise ConfigError(
                     f"{flag} {value} has no effect in mode {self.mode}; omit it, or choose another --mode: {only}"

@@ -29,14 +29,50 @@ class Many:
     metavar: str
 
 
-class _SectionOption(click.Option):
+class SectionOption(click.Option):
     def __init__(self, *args: Any, section: str, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.section = section
 
 
+# Options of other crawlers and of wget and curl that people try first, and the options that they mean.
+GUESSED = {
+    "--concurrency": "--connections",
+    "--parallel": "--connections",
+    "--threads": "--connections",
+    "--workers": "--processes",
+    "--depth": "--max-depth",
+    "--level": "--max-depth",
+    "--limit": "--max-pages",
+    "--max-urls": "--max-pages",
+    "--quota": "--max-bytes",
+    "--rate": "--delay (time between two visits to a site) or --bandwidth",
+    "--limit-rate": "--bandwidth",
+    "--wait": "--delay",
+    "--tries": "--retries",
+    "--retry": "--retries",
+    "--domains": "--scope domain",
+    "--input-file": "--seeds",
+    "--urls": "--seeds",
+    "--out": "--output",
+    "--output-dir": "--output",
+    "--accept-regex": "--include",
+    "--reject-regex": "--exclude",
+    "--no-check-certificate": "--insecure",
+}
+
+
 class SectionedCommand(click.Command):
     """A command whose help lists the options by section, in the order in which the sections first occur."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            meant = GUESSED.get(error.option_name, "")
+            if meant and meant.split()[0] in (name for param in self.params for name in param.opts):
+                raise click.UsageError(f"there is no option {error.option_name}; use {meant}", ctx) from None
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
@@ -122,7 +158,7 @@ class Section:
             command = click.option(
                 *flags.split(),
                 field,
-                cls=_SectionOption,
+                cls=SectionOption,
                 section=self.title,
                 type=kind,
                 is_flag=kind is None,
@@ -170,8 +206,19 @@ def bundled(name: str, make: Callable[..., Any], *sections: Section) -> Decorato
 
 
 def refuse(fields: Collection[str], why: str) -> None:
-    """Raise `ConfigError` if the user typed one of these options, which would have no effect. Outside a command nothing is typed."""
+    """Raise `ConfigError` if the user gave one of these options, which would have no effect. Outside a command nothing is given."""
     context = click.get_current_context(silent=True)
     for param in context.command.params if context else ():
-        if param.name in fields and context and context.get_parameter_source(param.name) is ParameterSource.COMMANDLINE:
+        if param.name in fields and is_given(param.name or ""):
             raise ConfigError(f"{param.opts[-1]} {why}")
+
+
+def is_given(field: str) -> bool:
+    """Return whether the user gave this option of the current command, on the command line or in a file (`--config`). A default
+    in a file does not count: `trapline config` writes all options."""
+    context = click.get_current_context()
+    source = context.get_parameter_source(field)
+    if source is not ParameterSource.DEFAULT_MAP:
+        return source is ParameterSource.COMMANDLINE
+    (param,) = (param for param in context.command.params if param.name == field)
+    return bool(context.params[field] != param.type_cast_value(context, param.default))

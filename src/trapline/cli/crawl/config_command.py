@@ -1,0 +1,64 @@
+"""`trapline config`: prints the configuration that a crawl would have, or has, as a file for `--config`."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trapline.cli.crawl.options import SECTIONS, Requested, as_typed
+from trapline.cli.options.config_file import as_toml, quoted, with_config
+from trapline.cli.options.sections import SectionedCommand, bundled
+from trapline.terminal import say_text
+
+if TYPE_CHECKING:
+    from trapline.crawler.engine.options import CrawlOptions
+
+_LEFT_OUT = ("resume", "seeds", "plain", "quiet", "as_json")
+
+
+@click.command(cls=SectionedCommand)
+@click.argument("urls", nargs=-1, metavar="[DIR | URL...]")
+@with_config("Crawl")
+@bundled("requested", as_typed, *SECTIONS)
+def config(urls: tuple[str, ...], requested: Requested) -> None:
+    """Print the configuration of a crawl as a TOML file for `trapline crawl --config`.
+
+    With the folder of a crawl: the configuration that it has. Otherwise: the one that `trapline crawl` would use with the same options,
+    and with those of --config.
+    """
+    if len(urls) == 1 and Path(urls[0]).is_dir():
+        from trapline.crawler.engine.options import CrawlOptions
+        from trapline.crawler.files.reading import Reading
+
+        reading = Reading(Path(urls[0]))
+        options = CrawlOptions.from_json(reading.meta()["options"])
+        reading.close()
+        seeds, values = options.seeds, {**requested.given, **_values(options)}
+    else:
+        seeds = requested.options(urls).seeds if urls else ()
+        values = dict(requested.given)
+    lines = [f"urls = [{', '.join(map(quoted, seeds))}]" if seeds else "# urls: not set. Seed URLs.", ""]
+    say_text("\n".join([*lines, *as_toml(SECTIONS, values, _LEFT_OUT)]).rstrip())
+
+
+def _values(options: "CrawlOptions") -> dict[str, Any]:
+    """Return the values of a crawl's options, by the fields of the command line."""
+    refresh = options.refresh
+    found: dict[str, Any] = {
+        field: getattr(source, field)
+        for section in SECTIONS
+        for field in section.fields
+        for source in (options, options.rules, options.limits)
+        if hasattr(source, field)
+    }
+    found |= {name: None for name, value in found.items() if isinstance(value, float) and math.isinf(value)}
+    found["refresh"], found["continuous"] = refresh is not None, refresh is not None and refresh.continuous
+    if refresh is not None:
+        rate = None if math.isinf(refresh.rate) else refresh.rate
+        found |= {"refresh_policy": refresh.policy, "refresh_share": refresh.share, "refresh_price": refresh.price}
+        found |= {
+            "refresh_rate": rate,
+            "refresh_settings": [f"{name}={value}" for name, value in refresh.settings.items()],
+        }
+    return found

@@ -1,0 +1,127 @@
+"""Options from a TOML file (`--config FILE`), and options as the text of such a file.
+
+A key of the file is the name of an option without its dashes: `max-pages = 1000`, `delay = "250ms"`. The file takes the
+place of the command's defaults, so that options on the command line come first. Values are checked like typed ones.
+"""
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trapline.cli.options.sections import Many, Section, SectionOption
+from trapline.cli.options.values import Number, ValueList
+from trapline.errors import ConfigError, nearest
+
+CONFIG = "config"
+_HELP = "Read options from this TOML file. Options on the command line come first."
+
+
+def with_config(section: str) -> Callable[[Any], Any]:
+    """Return a decorator that adds the option --config to a section of a command."""
+    return lambda command: _added(section, command)
+
+
+def _added(section: str, command: Any) -> Any:
+    path = click.Path(path_type=Path, exists=True, dir_okay=False)
+    return click.option(
+        "--config",
+        CONFIG,
+        cls=SectionOption,
+        section=section,
+        type=path,
+        metavar="FILE",
+        is_eager=True,
+        expose_value=False,
+        callback=_read,
+        help=_HELP,
+    )(command)
+
+
+def _read(context: click.Context, _: click.Parameter, file: Path | None) -> None:
+    """Make the values of the file the defaults of the command."""
+    if file is None:
+        return
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"--config {file}: cannot be read as TOML: {error}; correct the file") from None
+    params = {name_of(param): param for param in context.command.params if param.name != CONFIG}
+    found = {}
+    for key, value in table.items():
+        param = params.get(key.replace("_", "-"))
+        if param is None or param.name is None:
+            raise ConfigError(f"--config {file}: there is no option {key!r}; {nearest(key, params)}")
+        found[param.name] = _typed(file, key, param, value)
+    context.default_map = {**(context.default_map or {}), **found}
+
+
+def name_of(param: click.Parameter) -> str:
+    """Return the name of an option or argument as a key of a file."""
+    return param.opts[-1].removeprefix("--").replace("_", "-")
+
+
+def _typed(file: Path, key: str, param: click.Parameter, value: Any) -> Any:
+    """Return the value as a user would have typed it, for click to convert and to check."""
+    if isinstance(param, click.Option) and param.is_flag:
+        if not isinstance(value, bool):
+            raise ConfigError(f"--config {file}: {key} is {value!r}; write true or false")
+        return value
+    if param.multiple or param.nargs == -1:
+        return [_text(file, key, one) for one in (value if isinstance(value, list) else [value])]
+    if isinstance(param.type, ValueList) and isinstance(value, list):
+        return ",".join(_text(file, key, one) for one in value)
+    return _text(file, key, value)
+
+
+def _text(file: Path, key: str, value: Any) -> str:
+    if isinstance(value, bool | list | dict):
+        raise ConfigError(f"--config {file}: {key} is {value!r}; write a number or a text in quotes")
+    return f"{value}"
+
+
+# ---- options as a file
+
+
+def as_toml(sections: Sequence[Section], values: Mapping[str, Any], omitted: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a file with these values, section by section. An option without a value is a comment. `omitted`: fields
+    that are left out."""
+    for section in sections:
+        rows = [row for row in section.rows if row[1] not in omitted]
+        if rows:
+            yield f"# {section.title}"
+        for flags, field, kind, _, text in rows:
+            key = flags.split()[-1].removeprefix("--")
+            value = values[field]
+            has_value = value is not None
+            yield f"{key} = {_toml(kind, value)}" if has_value else f"# {key}: not set. {text}"
+        if rows:
+            yield ""
+
+
+def _toml(kind: Any, value: Any) -> str:
+    kind = kind[0] if isinstance(kind, tuple) else kind
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(kind, Many) or isinstance(value, list | tuple):
+        return f"[{', '.join(map(quoted, value))}]"
+    if isinstance(kind, Number):
+        typed = kind.typed(value)
+        return typed if typed.replace(".", "", 1).isdecimal() else quoted(typed)
+    return quoted(str(value))
+
+
+def quoted(text: str) -> str:
+    """Return a TOML string.
+
+    >>> print(quoted('a "b" \\\\d'))
+    'a "b" \\\\d'
+    >>> print(quoted("it's"))
+    "it's"
+    """
+    if "'" not in text and text.isprintable():
+        return f"'{text}'"  # a literal string: regular expressions stay readable
+    escaped = "".join(one if one.isprintable() and one not in '\\"' else f"\\U{ord(one):08X}" for one in text)
+    return f'"{escaped}"'

@@ -1,0 +1,97 @@
+"""Options of a crawl in a file: read, refused, printed, and read back."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.cli.crawling import CrawlResult
+from tests.crawler.small_server import page, small_server
+from trapline.cli import run
+from trapline.cli.crawl.options import SECTIONS
+from trapline.cli.options.config_file import quoted
+from trapline.cli.options.sections import GUESSED
+
+
+def written(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "crawl.toml"
+    file.write_text(text)
+    return str(file)
+
+
+def error_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert run(words) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("trapline: error: ") and said.count("\n") == 1
+    return said
+
+
+def test_a_crawl_by_a_file_alone_and_options_that_come_first(tmp_path: Path) -> None:
+    with small_server(lambda host, target: page("/a", "/b", "/c"), ("127.0.0.1",)) as server:
+        out = tmp_path / "out"
+        text = f"""
+            urls = ["http://127.0.0.1:{server.port}/"]
+            output = {quoted(str(out))}
+            allow_private = true
+            delay = "0s"
+            pause = 0
+            max-pages = 3
+            exclude = ['/b$']
+            quiet = true
+        """
+        assert run(["crawl", "--config", written(tmp_path, text), "--max-pages", "2"]) == 0
+    assert CrawlResult(out).summary["pages_fetched"] == 2
+    assert CrawlResult(out).summary["rejected_links"] == {"exclude": 2}
+
+
+def test_the_printed_configuration_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--delay", "250ms", "--include", r"\.html?$", "--exclude", "it's", "--max-bytes", "20MB", "--insecure"]
+    assert run(["config", "http://a.test/", "a.test/b", *given, "-o", str(tmp_path / "x")]) == 0
+    first = capsys.readouterr().out
+    values = tomllib.loads(first)
+    assert values["urls"] == ["http://a.test/", "http://a.test/b"]
+    assert (values["delay"], values["include"], values["insecure"]) == ("250ms", [r"\.html?$"], True)
+    assert (values["exclude"], values["max-bytes"], values["connections"]) == (["it's"], "20MB", 100)
+    assert run(["config", "--config", written(tmp_path, first)]) == 0
+    assert capsys.readouterr().out == first
+
+
+def test_the_configuration_of_a_folder_begins_the_same_crawl(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with small_server(lambda host, target: page("/a", "/b", "/c"), ("127.0.0.1",)) as server:
+        options = ["--allow-private", "--delay", "0", "--max-pages", "2", "--strategy", "opic", "--quiet"]
+        assert run(["crawl", f"http://127.0.0.1:{server.port}/", *options, "-o", str(tmp_path / "out")]) == 0
+        capsys.readouterr()
+        assert run(["config", str(tmp_path / "out")]) == 0
+        text = capsys.readouterr().out
+        assert tomllib.loads(text)["strategy"] == "opic"
+        again = ["--config", written(tmp_path, text), "-o", str(tmp_path / "again"), "--quiet"]
+        assert run(["crawl", *again]) == 0
+    assert CrawlResult(tmp_path / "again").summary["pages_fetched"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("max-page = 3", "there is no option 'max-page'; did you mean 'max-pages'?"),
+        ("config = 'x'", "there is no option 'config'"),
+        ("delay = [1]", "delay is [1]; write a number or a text in quotes"),
+        ("delay = 'soon'", "'soon' is not a number of seconds"),
+        ("connections = 1.5", "'1.5' is not a whole number"),
+        ("insecure = 'yes'", "insecure is 'yes'; write true or false"),
+        ("delay = ", "cannot be read as TOML"),
+        ("refresh-share = 0.1", "--refresh-share has no effect without refreshing"),
+    ],
+)
+def test_mistakes_in_a_file_are_reported_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    assert said in error_of(capsys, "crawl", "http://a.test/", "--config", written(tmp_path, text), "-o", "x")
+
+
+def test_options_that_people_guess_lead_to_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
+    known = {flag for section in SECTIONS for flag in section.flags}
+    for guessed, meant in GUESSED.items():
+        assert guessed not in known and meant.split()[0] in known
+        assert f"there is no option {guessed}; use {meant}" in error_of(capsys, "crawl", "http://a.test/", guessed, "1")
