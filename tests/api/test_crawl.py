@@ -65,6 +65,16 @@ def test_for_and_async_for_receive_every_page_once(server: SmallServer, tmp_path
             assert one.url == one.final_url and one.status == 200 and one.content_type == "text/html"
 
 
+def test_several_crawls_run_at_the_same_time(server: SmallServer) -> None:
+    async def received() -> list[int]:
+        return numbers([one async for one in crawl(home(server), **OPTIONS)])
+
+    async def all_of_them() -> list[list[int]]:
+        return await asyncio.gather(*(received() for _ in range(3)))
+
+    assert [sorted(one) for one in asyncio.run(all_of_them())] == [list(range(PAGES))] * 3
+
+
 def test_a_crawl_without_a_folder_writes_no_file(
     server: SmallServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
