@@ -69,7 +69,8 @@ def _row(claim: "PaperClaim", item: str) -> str:
     return (
         f'<tr><td class="{claim.verdict.replace(" ", "-")}">{escape(claim.verdict)}</td><td class="text">{item}</td>'
         f'<td class="text">{escape(claim.text)}<small>{escape(claim.reason)}</small></td>'
-        f'<td class="text">{escape(claim.published)}</td><td class="text">{escape(claim.ours)}</td></tr>'
+        f'<td class="text" data-name="published">{escape(claim.published)}</td>'
+        f'<td class="text" data-name="ours">{escape(claim.ours)}</td></tr>'
     )
 
 
