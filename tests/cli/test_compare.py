@@ -152,7 +152,7 @@ def test_every_strategy_sees_the_same_web_as_when_it_runs_alone(web: str, tmp_pa
     found = compare(tmp_path, web, "random", "opic", "batch-pagerank", *conditions)
     capsys.readouterr()
     for crawl in found["crawls"]:
-        assert run(["simulate", web, "--strategy", crawl["strategy"], *conditions, "--json", "-"]) == 0
+        assert run(["simulate", web, "--strategy", crawl["strategy"], *conditions, "--json"]) == 0
         alone = json.loads(capsys.readouterr().out)
         timed = {"wall_seconds", "score_seconds", "processor"}
         assert {k: v for k, v in crawl.items() if k not in timed} == {k: alone[k] for k in crawl if k not in timed}

@@ -507,12 +507,18 @@ def test_each_sender_has_its_own_limit_of_connections(tmp_path: Path) -> None:
         assert one.ask("GET", "/", source="127.0.0.2").status == 200
 
 
-def waiting_connections(one: World, begins: bytes, senders: int, each: int) -> list[socket.socket]:
+def waiting_connections(
+    one: World, begins: bytes, senders: int, each: int, in_turn: bool = False
+) -> list[socket.socket]:
+    """Open connections that each send the same bytes. `in_turn`: after those of a sender, the server answers somebody else. By
+    then it has read them, so that no connection is in an unknown state, however slow the machine is."""
     several = []
     for sender in range(senders):
         for _ in range(each):
             several.append(socket.create_connection(("127.0.0.1", one.port), 20, (f"127.1.0.{sender + 1}", 0)))
             several[-1].sendall(begins)
+        if in_turn:
+            one.ask("GET", "/x", source=f"127.3.0.{sender + 1}")
     return several
 
 
@@ -524,7 +530,7 @@ def test_any_number_of_slow_senders_does_not_exclude_others(
     for the answer, however long it takes to open them all."""
     monkeypatch.setattr(endpoint, "HELD_UP_S", 600.0)
     with world(tmp_path, keys, **few(sender=RequestRate(0.5, 2.0))) as one:
-        several = waiting_connections(one, begins, senders=20, each=30)
+        several = waiting_connections(one, begins, senders=20, each=30, in_turn=True)
         one.until(lambda: one.service.bounds.gave_way >= 600 - bounded.MOST_CONNECTIONS)
         answers = [one.ask("GET", "/", source=f"127.2.0.{number}").status for number in range(1, 31)]
         assert answers == [200] * 30
