@@ -28,6 +28,7 @@ LIVE = {
     "explain": ("crawl",),
     "report": ("crawl",),
     "verify": ("crawl-folder",),
+    "export": ("how-to/export",),
     "demo": ("testweb",),
 }
 

@@ -260,6 +260,7 @@ def test_a_page_is_decoded_and_knows_where_it_came_from() -> None:
         assert (found.url, found.final_url) == (home(server), f"{home(server)}there/")
         assert found.referrer == home(server) and found.depth == 1
         assert found.body == text.encode("latin-1") and found.text == text and found.title == "Grüße & mehr"
+        assert found.visible_text == "b t"
         assert found.headers["x-test"] == "a, b" and found.is_html
         assert found.links == [f"{home(server)}there/b?x=1", f"{home(server)}there/"]
         assert 0.0 <= found.first_byte_seconds <= found.seconds and found.changed is None and found.truncated == ""

@@ -27,7 +27,7 @@ from trapline.fetch.html.markup import (
     text,
     values,
 )
-from trapline.fetch.html.page import MOST_LINKS, NOARCHIVE, NOFOLLOW, NOINDEX, _Reader, is_html, read_page
+from trapline.fetch.html.page import MOST_LINKS, NOARCHIVE, NOFOLLOW, NOINDEX, TagReader, is_html, read_page
 
 NAMES = {A: "a", AREA: "area", BASE: "base", FRAME: "frame", IFRAME: "iframe", LINK: "link", META: "meta"}
 
@@ -315,7 +315,7 @@ HEADS = st.lists(
 @settings(max_examples=examples(1000))
 def test_no_relevant_tag_is_skipped(html: str) -> None:
     """The result is the same if every tag is parsed."""
-    slow = _Reader("trapline")
+    slow = TagReader("trapline")
     kinds = {"meta": META, "link": LINK, "a": A}
     for place, (name, attributes) in enumerate(tags(html.encode())):
         slow.take(kinds[name], values(attributes), place)

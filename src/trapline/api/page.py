@@ -1,13 +1,12 @@
 """A fetched page, and a failed fetch, as a program receives them. Whatever takes time is computed when it is first used."""
 
-import html
-import re
 from datetime import UTC, datetime
 from functools import cached_property
 
 from trapline.crawler.engine.page_stream import StreamedFetch
 from trapline.fetch.html.encoding import decode, encoding_of
 from trapline.fetch.html.page import is_html
+from trapline.fetch.html.visible_text import VisibleText, visible_text
 from trapline.fetch.http.content import decoded
 from trapline.fetch.http.headers import content_type
 from trapline.fetch.http.response import headers_of
@@ -15,7 +14,6 @@ from trapline.fetch.limits import Limits
 from trapline.fetch.urls import canonical
 
 _MOST_HEADERS = 1 << 16  # the crawl has applied its own limit
-_TITLE = re.compile(r"<title(?:\s[^>]*)?>(.*?)</title", re.IGNORECASE | re.DOTALL)
 
 
 class Page:
@@ -117,11 +115,19 @@ class Page:
     def is_html(self) -> bool:
         return is_html(self.content_type, self.body)
 
-    @cached_property
+    @property
     def title(self) -> str:
-        """The title of an HTML page, with single spaces; "": it has none."""
-        found = _TITLE.search(self.text) if self.is_html else None
-        return " ".join(html.unescape(found[1]).split()) if found else ""
+        """The title of an HTML page, in one line; "": it has none."""
+        return self._visible.title
+
+    @property
+    def visible_text(self) -> str:
+        """The text of an HTML page that a reader sees, without markup, scripts and styles."""
+        return self._visible.text
+
+    @cached_property
+    def _visible(self) -> VisibleText:
+        return visible_text(self.text) if self.is_html else VisibleText("", "")
 
     @cached_property
     def links(self) -> list[str]:

@@ -25,6 +25,9 @@ COMMANDS = {
     "simulate": Lazy("trapline.cli.simulate.command:simulate", "Crawl a graph in simulated time."),
     "compare": Lazy("trapline.cli.simulate.compare:compare", "Compare strategies on a graph, in simulated time."),
     "report": Lazy("trapline.cli.crawl.report:report", "Write an HTML report of a crawl, or a comparison of several."),
+    "export": Lazy(
+        "trapline.cli.crawl.export_command:export", "Export tables of a crawl as Parquet, CSV or JSON Lines."
+    ),
     "status": Lazy(
         "trapline.cli.crawl.status_command:status", "Show the status of a crawl, while it runs or afterwards."
     ),

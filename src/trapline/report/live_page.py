@@ -9,6 +9,7 @@ from html import escape
 
 import numpy as np
 
+from trapline.crawler.inspect.broken_links import BrokenLinks, BrokenPage
 from trapline.report.breakdown_chart import breakdown_charts
 from trapline.report.chart import (
     RANDOM,
@@ -30,6 +31,7 @@ from trapline.report.live_record import (
     abandoned_sites,
     failures,
     headlines,
+    phrase,
     rejected_links,
     settings,
     site_columns,
@@ -183,6 +185,7 @@ def live_page(record: LiveRecord, judged: CrawlRecord | None = None) -> str:
         sites_hint=_sites_hint(record),
         sites=_sites(record.sites, numbers),
         abandoned_sites=_abandoned_sites(record),
+        broken_links=_broken_links(record.broken),
     )
 
 
@@ -248,6 +251,37 @@ def _abandoned_sites(record: LiveRecord) -> str:
     table = f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
     hint = f'<p class="hint">The crawl does not wait for these sites. {which}</p>'
     return f'<section>\n<h2>Abandoned sites</h2>\n{hint}\n<div class="scroll tall" tabindex="0">\n{table}\n</div>\n</section>'
+
+
+def _broken_links(broken: BrokenLinks) -> str:
+    """Return the section on broken pages and the pages that link to them; empty if there are none."""
+    if not broken.broken:
+        return ""
+    shown = len(broken.pages)
+    which = f"The {shown:,} with the most links to them." if shown < broken.broken else ""
+    rows = "\n".join(
+        f'<tr><th class="strategy" scope="row"><span>{escape(page.url)}</span></th>'
+        f"<td>{escape(_answer(page))}</td><td>{page.referrers:,}</td>"
+        f'<td class="why">{_referrers(page)}</td></tr>'
+        for page in broken.pages
+    )
+    heads = "".join(f'<th scope="col">{name}</th>' for name in ("answer", "pages linking to it"))
+    heads = f'<th class="strategy" scope="col">page</th>{heads}<th class="why" scope="col">which</th>'
+    table = f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
+    numbers = f"{counted(broken.broken, 'page')} could not be fetched; fetched pages link to {broken.linked:,} of them."
+    hint = f'<p class="hint">{numbers} {which}</p>'
+    return (
+        f'<section>\n<h2>Broken links</h2>\n{hint}\n<div class="scroll tall" tabindex="0">\n{table}\n</div>\n</section>'
+    )
+
+
+def _answer(page: BrokenPage) -> str:
+    return f"{page.status} {phrase(str(page.status))}".strip() if page.status else page.error
+
+
+def _referrers(page: BrokenPage) -> str:
+    more = page.referrers - len(page.first_referrers)
+    return "<br>".join((*map(escape, page.first_referrers), *((f"and {more:,} more",) if more else ())))
 
 
 def _sites(sites: Sequence[SiteRow], numbers: Sequence[Column]) -> str:

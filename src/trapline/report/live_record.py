@@ -18,6 +18,7 @@ from trapline.crawler.engine.options import AGENT, CrawlOptions, RefreshOptions
 from trapline.crawler.engine.status import FORBIDDEN, IS_ERROR, KIND, PAGES
 from trapline.crawler.files.lock import holder
 from trapline.crawler.inspect.audit import Violation, audit
+from trapline.crawler.inspect.broken_links import NONE_BROKEN, BrokenLinks, broken_links
 from trapline.crawler.inspect.database_reader import opened, options
 from trapline.crawler.inspect.requests import robots_kept
 from trapline.crawler.inspect.summary import ABANDONED, REJECTED, summary_of
@@ -77,6 +78,7 @@ class LiveRecord:
     abandoned_sites: list[AbandonedSiteRow]  # the first ones
     refresh: RefreshRecord | None = None  # None: every page was fetched once
     partitions: int = 1
+    broken: BrokenLinks = NONE_BROKEN
 
 
 def live_record(folder: Path) -> LiveRecord:
@@ -95,6 +97,7 @@ def live_record(folder: Path) -> LiveRecord:
             abandoned_sites=_abandoned_sites(database),
             refresh=refresh_record(folder, database, crawl_options.refresh) if crawl_options.refresh else None,
             partitions=len(read(folder).parts) if is_parallel(folder) else 1,
+            broken=broken_links(database),
         )
 
 
@@ -233,13 +236,13 @@ def site_columns(sites: Sequence[SiteRow]) -> list[Column]:
 
 
 def statuses(record: LiveRecord) -> list[CountTile]:
-    return [CountTile(status, _phrase(status), number) for status, number in record.summary["statuses"].items()]
+    return [CountTile(status, phrase(status), number) for status, number in record.summary["statuses"].items()]
 
 
-def _phrase(status: str) -> str:
+def phrase(status: str) -> str:
     """Return the standard phrase of an HTTP status; empty for an unknown one.
 
-    >>> _phrase("404"), _phrase("999")
+    >>> phrase("404"), phrase("999")
     ('Not Found', '')
     """
     return HTTPStatus(int(status)).phrase if status in {str(one.value) for one in HTTPStatus} else ""

@@ -92,10 +92,26 @@ def _for_machines(folders: tuple[Path, ...]) -> dict[str, Any]:
     compile_kernels()
     with step("reading", len(folders), "crawls"):
         crawls = [
-            {"folder": str(folder), "summary": summary_in(folder), **asdict(record)}
+            {
+                "folder": str(folder),
+                "summary": summary_in(folder),
+                **asdict(record),
+                "broken_links": _broken_links(folder),
+            }
             for folder, record in zip(folders, records_together(folders), strict=True)
         ]
     return {"trapline": __version__, "crawls": crawls}
+
+
+def _broken_links(folder: Path) -> dict[str, Any]:
+    from contextlib import closing
+
+    from trapline.crawler.inspect.broken_links import broken_links
+    from trapline.crawler.inspect.database_reader import opened
+
+    with closing(opened(folder)) as database:
+        found = broken_links(database)
+    return {**found._asdict(), "pages": [page._asdict() for page in found.pages]}
 
 
 def shared_settings(folders: tuple[Path, ...]) -> dict[str, object]:

@@ -58,6 +58,30 @@ create view change as              -- every change that was detected
     select fetch.page, page.url, fetch.started as at, fetch.fingerprint
     from fetch join page on page.id = fetch.page where fetch.changed = 1;
 
+create view link as                -- the links of each page at its last fetch with contents, one row each, without the blob `links`
+    with recursive
+        newest(seq) as (select max(seq) from fetch where result = 3 and status <> 304 group by page),
+        -- A row of a recursive query holds a copy of its blob. Pieces of 64 links keep these copies small.
+        piece(source, links, at) as (
+            select page, links, 1 from newest join fetch using (seq) where length(links) > 0
+            union all select source, links, at + 256 from piece where at + 256 <= length(links)
+        ),
+        id(source, ids, at) as (
+            select source, substr(links, at, 256), 1 from piece
+            union all select source, ids, at + 4 from id where at + 4 <= length(ids)
+        ),
+        -- Four bytes, the lowest first. `instr` is 0 for the digit 0, which is missing there.
+        number(source, digits) as (select source, hex(substr(ids, at, 4)) from id),
+        target(source, target) as (
+            select source, instr('123456789ABCDEF', substr(digits, 1, 1)) * 16 + instr('123456789ABCDEF', substr(digits, 2, 1))
+                + instr('123456789ABCDEF', substr(digits, 3, 1)) * 4096 + instr('123456789ABCDEF', substr(digits, 4, 1)) * 256
+                + instr('123456789ABCDEF', substr(digits, 5, 1)) * 1048576 + instr('123456789ABCDEF', substr(digits, 6, 1)) * 65536
+                + instr('123456789ABCDEF', substr(digits, 7, 1)) * 268435456 + instr('123456789ABCDEF', substr(digits, 8, 1)) * 16777216
+            from number
+        )
+    select source, target, source_page.url as source_url, target_page.url as target_url
+    from target join page as source_page on source_page.id = source join page as target_page on target_page.id = target;
+
 create table robots (              -- one row for each request of a robots.txt
     seq integer primary key,
     site integer not null,

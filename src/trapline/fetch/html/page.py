@@ -159,23 +159,29 @@ def read_page(body: bytes, charset: str | None, agent: str = "trapline", most: i
     >>> list(facts.links), facts.base, facts.marks
     (['x'], '/d/', 1)
     """
-    html = body = body if len(body) <= BYTES_OF_A_PAGE else body[:BYTES_OF_A_PAGE]
-    encoding = encoding_of(body, charset)
-    usable = ALL_BYTES if encoding.startswith("utf-") else ASCII_ALONE
-    if not is_ascii_based(encoding):
-        html, encoding = decode(body[:MOST_TRANSCODED], encoding).encode("utf-8", "replace"), UTF_8
+    body = body if len(body) <= BYTES_OF_A_PAGE else body[:BYTES_OF_A_PAGE]
+    html, encoding, usable = ascii_based(body, charset)
     agent = agent.lower()
     tags = _rows.tags(html, agent.encode(), most, usable)
     links = Links(html, tags.hrefs.copy())
     if not len(tags.others):
         return PageFacts(links, None, 0)
-    page = _Reader(agent)
+    page = TagReader(agent)
     for row in tags.rows():
         if row[KIND] <= AREA and row[REL] < 0:  # the usual case: a link of which only the href must be decoded
             page.links[row[PLACE]] = text(decode(html[row[HREF] : row[HREF + 1]], encoding))
         else:
             page.take(row[KIND], _attributes(html, row, encoding), row[PLACE])
-    return PageFacts(links.completed(_with_encoded_queries(page.links, body, charset)), page.base, page.marks)
+    return PageFacts(links.completed(with_encoded_queries(page.links, body, charset)), page.base, page.marks)
+
+
+def ascii_based(body: bytes, charset: str | None) -> tuple[bytes, str, int]:
+    """Return a page's bytes, converted to UTF-8 if its encoding is not based on ASCII; their encoding; ALL_BYTES or ASCII_ALONE."""
+    encoding = encoding_of(body, charset)
+    usable = ALL_BYTES if encoding.startswith("utf-") else ASCII_ALONE
+    if is_ascii_based(encoding):
+        return body, encoding, usable
+    return decode(body[:MOST_TRANSCODED], encoding).encode("utf-8", "replace"), UTF_8, usable
 
 
 def _attributes(html: bytes, row: list[int], encoding: str) -> dict[str, str]:
@@ -188,7 +194,7 @@ def _attributes(html: bytes, row: list[int], encoding: str) -> dict[str, str]:
     return found
 
 
-def _with_encoded_queries(links: dict[int, str], body: bytes, charset: str | None) -> dict[int, str]:
+def with_encoded_queries(links: dict[int, str], body: bytes, charset: str | None) -> dict[int, str]:
     """Return links with their queries in the encoding of the page, which is determined only if some link is not ASCII."""
     if all(link.isascii() for link in links.values()):
         return links
@@ -196,8 +202,8 @@ def _with_encoded_queries(links: dict[int, str], body: bytes, charset: str | Non
     return {place: in_encoding(link, encoding) for place, link in links.items()}
 
 
-class _Reader:
-    """State of one page while those of its tags are read whose values must be decoded."""
+class TagReader:
+    """State of one page while its tags are read one by one. Says which of them are links to follow."""
 
     def __init__(self, agent: str) -> None:
         self.agent = agent  # in lower case

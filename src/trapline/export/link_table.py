@@ -1,0 +1,142 @@
+"""The table `links`: each link of each page, with its anchor text, and whether the crawl follows it or why not.
+
+Links are read from the archives again, because the database has only the pages that they lead to. These pages decide: a link whose URL
+is one of them was accepted. Why another one was not is found by the rules of the crawl itself: the scope
+(crawler/discovery/scope.py), and the limits of the link resolver. So the links of each reason are those that the crawl counted in
+`rejected_link`. If a record cannot be read, the table has only the pages that its links lead to.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from trapline.crawler.discovery.link_resolver import KNOWN_PER_FETCHED
+from trapline.crawler.engine.options import AGENT
+from trapline.crawler.engine.records import FULL, TOO_MANY
+from trapline.export.archived_pages import ArchivedPage, archived_pages
+from trapline.export.source import ExportSource, Row
+from trapline.fetch import failure
+from trapline.fetch.html.anchors import PageLink, read_anchors
+from trapline.fetch.html.page import NOFOLLOW, is_html
+from trapline.fetch.http.headers import content_type, link_targets
+from trapline.fetch.urls import canonical, origin
+from trapline.frontier import REFUSED
+
+# Why a link is not followed, besides the reasons of the scope and of the link resolver.
+LINK_NOFOLLOW = "nofollow"  # its rel says so
+PAGE_NOFOLLOW = "page nofollow"  # its page says so
+NO_URL = "no url"  # no http or https URL, or one that is too long
+ROBOTS = "robots"  # robots.txt forbids the target
+PAGE_LIMIT = "page limit"  # beyond the part of a page that the crawl reads
+OTHER_PARTITION = "other partition"  # the partition of the target did not accept it, or was not told
+
+_IDS_AT_ONCE = 500
+_MOST_KNOWN = 200_000  # targets that are remembered, because most pages of a site have many links in common
+_TARGETS = f"""select page.id, url, status, result = {REFUSED} and error = '{failure.ROBOTS}'
+from page left join last_fetch on last_fetch.page = page.id left join fetch using (seq) where page.id in """
+_FULL_SITES = "select origin from site where id in (select site from page group by site having count(*) >= ?)"
+
+
+class Target(NamedTuple):
+    id: int
+    url: str
+    status: int | None  # of its last fetch
+    is_forbidden: int | None  # by robots.txt
+
+
+def links(source: ExportSource) -> Iterator[Row]:
+    """Yield one row per link of each page, in source order."""
+    source.need("last_fetch")
+    targets, reasons = _Targets(source), _Reasons(source)
+    for page in archived_pages(source, "links"):
+        accepted = targets.of(page.links)
+        if page.response is None:
+            for known in accepted.values():
+                yield _row(page, known.url, known, None, ROBOTS if known.is_forbidden else "")
+            continue
+        base, found = _links_of(page)
+        for link, reason in found:
+            url = canonical(link.href, base)
+            target = accepted.get(url) if url else None
+            yield _row(page, url, target, link, reason or reasons.why_not(url, target))
+
+
+def _row(page: ArchivedPage, url: str | None, target: Target | None, link: PageLink | None, reason: str) -> Row:
+    """Return a row. `link` is None if the record of the page cannot be read."""
+    described = (link.text, link.rel or None, link.element, link.href) if link else (None,) * 4
+    known = (target.id, target.status or None) if target else (None, None)
+    return page.url, url, *described, not reason, reason or None, page.id, *known
+
+
+# ---- The links of a page, and those among them that the crawl never resolved.
+
+
+def _links_of(page: ArchivedPage) -> tuple[str, list[tuple[PageLink, str]]]:
+    """Return the base URL of a page, and its links, each with the reason for which the page itself excludes it, or ""."""
+    response, verdict = page.response, page.verdict
+    assert response is not None and verdict is not None
+    base = (canonical(verdict.base, page.url) or page.url) if verdict.base else page.url
+    if 300 <= response.status < 400:
+        return base, [(PageLink("redirect", href, "", "", False), "") for href in verdict.links]
+    header = link_targets(response.headers.get(b"link", b""))
+    in_header = [PageLink("header", target, rel, "", False) for target, rel in header]
+    in_page: list[PageLink] = []
+    if is_html(verdict.mime, verdict.body) and not verdict.error:
+        charset = content_type(response.headers.get(b"content-type", b""))[1]
+        in_page = read_anchors(verdict.body, charset, AGENT)
+    if verdict.marks & NOFOLLOW:
+        return base, [(link, LINK_NOFOLLOW if link.is_nofollow else PAGE_NOFOLLOW) for link in (*in_page, *in_header)]
+    return base, [*_judged(in_page, len(verdict.links) - len(in_header)), *((link, "") for link in in_header)]
+
+
+def _judged(links: list[PageLink], read: int) -> Iterator[tuple[PageLink, str]]:
+    """Yield links with the reason not to follow them. `read`: number of links to follow that the crawl has read."""
+    for link in links:
+        read -= not link.is_nofollow
+        yield link, LINK_NOFOLLOW if link.is_nofollow else PAGE_LIMIT if read < 0 else ""
+
+
+# ---- Targets
+
+
+class _Targets:
+    """The pages that links lead to."""
+
+    def __init__(self, source: ExportSource) -> None:
+        self._source = source
+        self._known: dict[int, Target] = {}
+
+    def of(self, links: bytes) -> dict[str, Target]:
+        """Return the pages in a blob of the column `links`, by URL."""
+        ids = np.frombuffer(links, "<i4").tolist()
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        new = [id for id in ids if id not in self._known]
+        for first in range(0, len(new), _IDS_AT_ONCE):
+            some = ", ".join(map(str, new[first : first + _IDS_AT_ONCE]))
+            self._known.update((row[0], Target(*row)) for row in self._source.database.execute(f"{_TARGETS} ({some})"))
+        found = (self._known[id] for id in ids if id in self._known)
+        return {target.url: target for target in found}
+
+
+class _Reasons:
+    def __init__(self, source: ExportSource) -> None:
+        self._scope = source.scope
+        # A link that was found before a seed was redirected was rejected by the scope of that time.
+        self._scope_at_first = source.options.scope_of_crawl()
+        self._is_parallel = source.is_parallel
+        most = KNOWN_PER_FETCHED * source.options.rules.pages_per_site  # 0: no limit
+        self._full = {name for (name,) in source.database.execute(_FULL_SITES, (most,))} if most else frozenset()
+
+    def why_not(self, url: str | None, target: Target | None) -> str:
+        """Return why the crawl does not follow a link to `url`, or "". `target`: the page that the crawl took it for, if it did."""
+        if url is None:
+            return NO_URL
+        if target is not None:
+            return ROBOTS if target.is_forbidden else ""
+        if reason := self._scope.admits(url) or self._scope_at_first.admits(url):
+            return reason
+        if origin(url) in self._full:
+            return FULL
+        return OTHER_PARTITION if self._is_parallel else TOO_MANY
