@@ -149,6 +149,8 @@ SHOWN = Section(
         ("--plain", "plain", None, False, "Print progress as plain lines instead of a live view."),
         ("--quiet", "quiet", None, False, "Print errors only."),
         ("--metadata", "metadata", None, False, "Store the links of each page as a WARC metadata record."),
+        ("--warc-size", "warc_bytes", amount(), 1_000_000_000, "Begin a new WARC file at this size. [1 GB]"),
+        ("--warc-prefix", "warc_prefix", (str, "NAME"), "trapline", "Beginning of the names of WARC files."),
         ("--json", "as_json", None, False, "Print the summary as JSON."),
     ),
 )
@@ -202,6 +204,7 @@ class Requested:
             given["pause_s"] = min(PAUSE_S, rule_options["delay_s"])
         for limit in (*GOALS, "bandwidth", "site_bandwidth"):
             given[limit] = math.inf if given[limit] is None else given[limit]
+        given["warc_bytes"] = int(given["warc_bytes"])
         hosts, seeds = given.pop("hosts_file"), given.pop("seeds")
         refresh = _refresh({name: given.pop(name) for name in REFRESH.fields})
         return CrawlOptions(
