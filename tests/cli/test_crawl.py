@@ -228,6 +228,8 @@ def test_a_resumed_crawl_keeps_its_options(server: Served, tmp_path: Path, capsy
         (["-o", "other"], "--output cannot change"),
         (["--seeds", __file__], "--seeds cannot change"),
         (["--metadata"], "--metadata cannot change"),
+        (["--warc-size", "1kB"], "--warc-size cannot change"),
+        (["--warc-prefix", "x"], "--warc-prefix cannot change"),
     ):
         assert named in error_line(capsys, "--resume", folder, *args)
     assert "name the folder of a crawl" in error_line(capsys, "--resume", tmp_path)

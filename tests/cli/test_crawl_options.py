@@ -172,6 +172,30 @@ def test_the_user_agent_names_the_contact_and_links_are_archived(chain: Served, 
     assert archived(crawl(tmp_path / "plain", *chain.seed_urls), "metadata") == []
 
 
+def test_archives_have_the_size_and_the_prefix_that_the_user_wants_also_after_a_resume(
+    chain: Served, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    crawl(folder, *chain.seed_urls, "--warc-size", "1kB", "--warc-prefix", "my-web", "--max-pages", "3")
+    before = sorted(path.name for path in (folder / "warc").iterdir())
+    assert run(["crawl", "--resume", str(folder), "--max-pages", "6", "--quiet"]) == 0
+    names = sorted(path.name for path in (folder / "warc").iterdir())
+    assert len(before) > 1 and len(names) > len(before)
+    assert names == [f"my-web-{number:05d}.warc.gz" for number in range(len(names))]
+    assert run(["verify", str(folder)]) == 0
+
+
+def test_a_prefix_that_is_no_file_name_is_refused_before_the_crawl(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for prefix in ("a/b", "", ".hidden", "two\nlines"):
+        command = ["crawl", "http://a.test/", "-o", str(tmp_path / "out"), "--warc-prefix", prefix]
+        assert run(command) == 2
+        said = capsys.readouterr().err
+        assert "the prefix of WARC files" in said and said.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_given_name_server_is_used(hosted: Served, tmp_path: Path) -> None:
     names = {name: Name((address,)) for name, address in hosted.hosts.items()}
     with name_server(names) as where:

@@ -4,6 +4,7 @@ import io
 import json
 import tempfile
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,10 @@ from tests.crawler.store_world import (
     unchanged,
 )
 from tests.effort import examples
+from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import Batch, Fetched, RobotsFetched
 from trapline.crawler.files.layout import claim_new
+from trapline.crawler.files.verify import verify
 from trapline.crawler.store.archive import Archive
 from trapline.crawler.store.filing import Filing
 from trapline.crawler.store.keeper import Keeper
@@ -193,6 +196,20 @@ def test_a_full_archive_is_followed_by_the_next_and_the_index_names_the_file(tmp
     assert len(names) > 2 and {f"a-{i:05d}.warc.gz" for i in range(len(names))} == names
     lines = (folder / "index.cdxj").read_text().splitlines()
     assert {line.split('"filename": "')[1].split('"')[0] for line in lines} == names
+
+
+def test_an_archive_that_was_never_committed_is_known_by_the_prefix_of_the_crawl(tmp_path: Path) -> None:
+    """Before the first commit, no archive in the database says which prefix the crawl has."""
+    folder = tmp_path / "c"
+    claim_new(folder, asdict(CrawlOptions(("http://a.test/",), warc_prefix="mine"))).release()
+    (folder / "warc").mkdir()
+    ours, theirs = (folder / "warc" / f"{prefix}-00000.warc.gz" for prefix in ("mine", "trapline"))
+    for path in (ours, theirs):
+        path.write_bytes(b"torn")
+    said = {problem.place: str(problem) for problem in verify(folder).problems}
+    assert "never committed" in said[str(ours)] and "did not write it" in said[str(theirs)]
+    Keeper(folder, StoreSettings(name="mine")).leave()
+    assert theirs.exists() and not ours.exists()
 
 
 def test_an_unchanged_page_is_a_revisit_of_our_copy(tmp_path: Path) -> None:

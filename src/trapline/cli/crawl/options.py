@@ -145,6 +145,8 @@ SHOWN = Section(
         ("--plain", "plain", None, False, "Print progress as plain lines instead of a live view."),
         ("--quiet", "quiet", None, False, "Print errors only."),
         ("--metadata", "metadata", None, False, "Store the links of each page as a WARC metadata record."),
+        ("--warc-size", "warc_bytes", amount(), 1_000_000_000, "Begin a new WARC file at this size. [1 GB]"),
+        ("--warc-prefix", "warc_prefix", (str, "NAME"), "trapline", "Beginning of the names of WARC files."),
         ("--json", "as_json", None, False, "Print the summary as JSON."),
     ),
 )

@@ -142,7 +142,11 @@ _MEASURED = {
     "max_bytes": GoalProgress("--max-bytes", "bytes", bytes_shown),
 }
 # Options that --resume accepts.
-_MAY_CHANGE = {"resume", "processes", "ray", *GOALS, *_REFRESH_GOALS, *SHOWN.fields} - {"metadata"}
+_MAY_CHANGE = {"resume", "processes", "ray", *GOALS, *_REFRESH_GOALS, *SHOWN.fields} - {
+    "metadata",
+    "warc_bytes",
+    "warc_prefix",
+}
 
 
 def refuse_others(urls: tuple[str, ...]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from trapline import __version__
 from trapline.crawler.discovery.scope import Scope
+from trapline.crawler.store.settings import StoreSettings
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.limits import Limits
 from trapline.frontier import Rules
@@ -68,6 +69,8 @@ class CrawlOptions:
     limits: Limits = field(default_factory=Limits)
     refresh: RefreshOptions | None = None  # None: every page is fetched once
     metadata: bool = False  # whether to write a WARC metadata record with the links of each page
+    warc_prefix: str = StoreSettings.name  # archives are PREFIX-00000.warc.gz, ...
+    warc_bytes: int = StoreSettings.warc_bytes  # when an archive has reached this size, the next one is begun
     # Pages between two snapshots. Replay takes a few microseconds per page, so a resume takes a second.
     snapshot_pages: int = 100_000
 

@@ -92,6 +92,8 @@ class CrawlSettings:
     first_requests: int = 50
     # output
     metadata: bool = False
+    warc_size: int = 1_000_000_000
+    warc_prefix: str = "trapline"
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "CrawlSettings":
@@ -144,6 +146,8 @@ class CrawlSettings:
             limits=Limits(total_s=self.timeout, body_bytes=int(self.max_body)),
             refresh=self._refresh(),
             metadata=self.metadata,
+            warc_bytes=int(self.warc_size),
+            warc_prefix=self.warc_prefix,
         )
 
     def _check(self) -> None:

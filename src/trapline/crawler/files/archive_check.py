@@ -25,6 +25,7 @@ from trapline.crawler.store.archive import Length, RecordPlace, uncommitted
 from trapline.crawler.store.damaged import DAMAGED, answers_after, keep_file, keep_tail
 from trapline.crawler.store.filing import ROBOTS_MIME
 from trapline.crawler.store.keeper import sort_lines
+from trapline.crawler.store.settings import StoreSettings
 from trapline.crawler.store.tail import cut_back
 from trapline.output import sync
 from trapline.progress import ProgressCallback, no_progress
@@ -66,13 +67,19 @@ class ArchiveCheck:
     def _strangers(self) -> Iterator[Problem]:
         known = {length.name for length in self._lengths}
         place = self._folder / ARCHIVES
-        begun = uncommitted(place, self._lengths)
+        begun = uncommitted(place, self._lengths, self._prefix())
         for path in begun:
             yield self._uncommitted(path, 0, "an archive that was never committed", partial(keep_file, path=path))
         known.update(path.name for path in begun)
         for path in sorted(place.iterdir()) if place.is_dir() else ():
             if path.name not in known:
                 yield Problem(str(path), "the crawl did not write it: move it elsewhere")
+
+    def _prefix(self) -> str:
+        """Return the prefix of the crawl's archives."""
+        row = self._database.execute("select value from meta where key = 'options'").fetchone()
+        prefix: str = json.loads(row[0]).get("warc_prefix", StoreSettings.name) if row else StoreSettings.name
+        return prefix
 
     def _uncommitted(self, path: Path, offset: int, what: str, keep: Callable[[Path], None]) -> Problem:
         """Return a problem for bytes that the database does not know.

@@ -190,4 +190,10 @@ def opened(prepared: Prepared, progress: ProgressCallback = no_progress) -> Open
 
 
 def store_settings(options: CrawlOptions) -> StoreSettings:
-    return StoreSettings(user_agent=options.user_agent, operator=options.contact, metadata=options.metadata)
+    return StoreSettings(
+        name=options.warc_prefix,
+        user_agent=options.user_agent,
+        operator=options.contact,
+        warc_bytes=options.warc_bytes,
+        metadata=options.metadata,
+    )

@@ -41,13 +41,13 @@ def archive_name(name: str, number: int) -> str:
     return f"{name}-{number:05d}.warc.gz"
 
 
-def uncommitted(place: Path, known: Sequence[Length]) -> list[Path]:
+def uncommitted(place: Path, known: Sequence[Length], prefix: str) -> list[Path]:
     """Return the archives in `place` that the store began and never committed.
 
     These are the files with the next names in sequence, without a gap. Every other file belongs to the user.
-    `known`: the committed archives.
+    `known`: the committed archives. `prefix`: of all archives of the crawl.
     """
-    name = known[-1].name.rpartition("-")[0] if known else StoreSettings.name
+    name = known[-1].name.rpartition("-")[0] if known else prefix
     following = (place / archive_name(name, number) for number in itertools.count(known[-1].file + 1 if known else 0))
     return list(itertools.takewhile(Path.is_file, following))
 

@@ -75,11 +75,11 @@ def _hidden(path: Path, suffix: str) -> Path:
 # cannot tell the two cases apart, so readable responses are kept (damaged.py).
 
 
-def reopen(folder: Path, database: Database) -> None:
+def reopen(folder: Path, database: Database, prefix: str) -> None:
     (folder / ARCHIVES).mkdir(exist_ok=True)
     _take_rebuilt_index(folder, database)
     remove_leftovers(folder / INDEX)
-    _keep_uncommitted(folder, database)
+    _keep_uncommitted(folder, database, prefix)
     cut_to_committed(folder, database, [])
     database.set_meta("closed", None)
     for name in INDEXES:  # an index makes each insert ten times as expensive; they are rebuilt when the crawl closes
@@ -97,13 +97,13 @@ def _take_rebuilt_index(folder: Path, database: Database) -> None:
         sync(folder)
 
 
-def _keep_uncommitted(folder: Path, database: Database) -> None:
+def _keep_uncommitted(folder: Path, database: Database, prefix: str) -> None:
     known = database.archives()
     for _, name, length in known:
         path = folder / ARCHIVES / name
         if path.is_file() and path.stat().st_size > length and any(answers_after(path, length)):
             keep_tail(folder, path, length)
-    for path in uncommitted(folder / ARCHIVES, known):
+    for path in uncommitted(folder / ARCHIVES, known, prefix):
         if any(answers_after(path, 0)):
             keep_file(folder, path)
         else:
@@ -167,7 +167,7 @@ class Keeper:
     def __init__(self, folder: Path, settings: StoreSettings) -> None:
         self._folder = folder
         self._database = Database(folder / DATABASE)
-        reopen(folder, self._database)
+        reopen(folder, self._database, settings.name)
         self._archive = Archive(folder / ARCHIVES, settings, self._database.archives())
         self._index = Tail(folder / INDEX, self._database.index_bytes())
         sync(folder)  # makes the names of both files durable

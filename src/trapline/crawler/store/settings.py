@@ -5,7 +5,14 @@ from dataclasses import asdict, dataclass, fields
 
 from trapline.errors import ConfigError
 
-_TEXTS = ("name", "software", "user_agent", "operator", "robots")
+# Names for users.
+_TEXTS = {
+    "name": "the prefix of WARC files",
+    "software": "software",
+    "user_agent": "user_agent",
+    "operator": "operator",
+    "robots": "robots",
+}
 
 
 @dataclass(frozen=True)
@@ -25,9 +32,11 @@ class StoreSettings:
     def __post_init__(self) -> None:
         for text in _TEXTS:
             if not getattr(self, text).isprintable():  # each becomes one line in an archive
-                raise ConfigError(f"{text} must be one line of printable text: {getattr(self, text)!r}")
+                raise ConfigError(f"{_TEXTS[text]} must be one line of printable text: {getattr(self, text)!r}")
         if not self.name or "/" in self.name or self.name.startswith("."):
-            raise ConfigError(f"name must be a file name without '/' and without a leading dot: {self.name!r}")
+            raise ConfigError(
+                f"the prefix of WARC files must be a file name without '/' and without a leading dot: {self.name!r}"
+            )
         if self.gzip_level not in range(4):
             raise ConfigError(f"gzip_level must be 0, 1, 2 or 3: {self.gzip_level}")
         for number in ("warc_bytes", "backlog_bytes", "backlog_batches"):
