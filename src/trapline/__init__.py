@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trapline.api.crawl import Crawl, crawl
     from trapline.api.page import FailedFetch, Page
+    from trapline.api.stored_crawl import StoredCrawl, open_crawl
     from trapline.crawler.engine.settings import CrawlSettings
     from trapline.errors import ConfigError, FetchError, InvariantError
     from trapline.frontier import (
@@ -50,16 +51,19 @@ __all__ = [
     "Result",
     "Rules",
     "SiteRank",
+    "StoredCrawl",
     "Strategy",
     "Visit",
     "WaitUntil",
     "crawl",
     "load_strategy",
+    "open_crawl",
 ]
 
 _HOMES = {
     "trapline.api.crawl": ("Crawl", "crawl"),
     "trapline.api.page": ("FailedFetch", "Page"),
+    "trapline.api.stored_crawl": ("StoredCrawl", "open_crawl"),
     "trapline.crawler.engine.settings": ("CrawlSettings",),
     "trapline.errors": ("ConfigError", "FetchError", "InvariantError"),
     "trapline.frontier": (

@@ -69,7 +69,7 @@ def write_rows(file: IO[bytes] | io.RawIOBase, format: str, schema: Any, rows: I
     """Write a whole file, and return its number of rows."""
     writer, written = _writer(file, format, schema), 0
     try:
-        for batch in _batches(rows, schema):
+        for batch in record_batches(rows, schema):
             writer.write(batch)
             written += batch.num_rows
     except BaseException:
@@ -80,7 +80,8 @@ def write_rows(file: IO[bytes] | io.RawIOBase, format: str, schema: Any, rows: I
     return written
 
 
-def _batches(rows: Iterable[Row], schema: Any) -> Iterator[Any]:
+def record_batches(rows: Iterable[Row], schema: Any) -> Iterator[Any]:
+    """Yield the rows as record batches of Arrow."""
     batch: list[Row] = []
     characters = 0
     for row in rows:
