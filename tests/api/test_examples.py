@@ -1,0 +1,56 @@
+"""The programs in examples/ run."""
+
+import json
+import runpy
+import sys
+from functools import partial
+from pathlib import Path
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+import trapline
+from tests.crawler.small_server import NOT_FOUND, SmallServer, page, small_server
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def web(host: str, target: str) -> bytes:
+    """Answer with /docs/, its two pages and a page outside."""
+    links = {"/docs/": ("/docs/a", "/docs/gone", "/other"), "/docs/a": ("/docs/",), "/other": ("/docs/",)}
+    return page(*links[target]) if target in links else NOT_FOUND
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> "SmallServer":  # type: ignore[misc]
+    """Serve the web, and let examples crawl this machine."""
+    monkeypatch.setattr(trapline, "crawl", partial(trapline.crawl, allow_private=True, delay=0))
+    with small_server(web, ("127.0.0.1",)) as found:
+        yield found
+
+
+def run(name: str, monkeypatch: pytest.MonkeyPatch, server: SmallServer, *words: str) -> None:
+    monkeypatch.setattr(sys, "argv", [name, f"http://127.0.0.1:{server.port}/docs/", *words])
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+
+
+def test_broken_links(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    run("broken_links.py", monkeypatch, server)
+    (line,) = capsys.readouterr().out.splitlines()
+    status, url, referrer = line.split("\t")
+    assert status == "404" and url.endswith("/docs/gone") and referrer.endswith("/docs/")
+
+
+def test_extract(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    run("extract.py", monkeypatch, server)
+    assert len([json.loads(line) for line in capsys.readouterr().out.splitlines()]) == 3
+
+
+def test_crawl_to_parquet(server: SmallServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    run("crawl_to_parquet.py", monkeypatch, server, str(tmp_path / "out"))
+    assert pq.read_table(tmp_path / "out" / "links.parquet").num_rows == 5
+
+
+def test_one_section(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    run("one_section.py", monkeypatch, server)
+    assert [line.split()[1].partition("/docs/")[2] for line in capsys.readouterr().out.splitlines()] == ["", "a"]
