@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.crawling import FAST, Captured, CrawlResult, crawl, name_server
+from tests.crawl.small_server import page, small_server, text
 from tests.fetch.name_server import Name
 from tests.testweb.webs import numbered
 from trapline.cli import run
@@ -186,6 +187,7 @@ def test_a_crawl_with_default_options(server: Served, tmp_path: Path, capsys: Ca
         "--max-pages",
         "11",
         "--allow-private",
+        "--no-sitemaps",  # the answers to requests for them would add to the bytes
     ]
     assert run(["crawl", *server.seed_urls, "-o", str(tmp_path / "out"), *options]) == 0
     said, left = capsys.readouterr(), CrawlResult(tmp_path / "out")
@@ -217,6 +219,29 @@ def test_unreachable_seeds_are_named_and_the_others_are_crawled(
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("trapline: note: http://no.such.host/a: no such host: no.such.host; check its spelling")
     assert [line for line in said if line.startswith("trapline: note")] == said[:1]
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_seed_that_refuses_connections_is_reported_at_once_and_the_crawl_fails(
+    tmp_path: Path, capsys: Captured, quiet: bool
+) -> None:
+    options = ["--backoff", "0", "--delay", "0.6", "--max-failed-visits", "2", "--quiet" if quiet else "--plain"]
+    assert run(["crawl", *HERE, *options, "-o", str(tmp_path / "out")]) == 3
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1].startswith("trapline: error: no page was fetched: 2 errors (connect); see: trapline explain")
+    noted = [line for line in said if "connection refused" in line]
+    assert (len(noted) == (not quiet) and len(said) == 1) or not quiet
+    assert all(
+        line.startswith("trapline: note: http://127.0.0.1:9/: connection refused; next attempt in ") for line in noted
+    )
+
+
+def test_a_crawl_whose_pages_are_all_refused_says_so(tmp_path: Path, capsys: Captured) -> None:
+    with small_server(
+        lambda host, target: text("User-agent: *\nDisallow: /") if "robots" in target else page()
+    ) as server:
+        assert run(["crawl", f"http://127.9.0.1:{server.port}/", *FAST, "-o", str(tmp_path / "out")]) == 3
+    assert "no page was fetched: 1 page forbidden by robots.txt" in capsys.readouterr().err
 
 
 def test_a_resumed_crawl_keeps_its_options(server: Served, tmp_path: Path, capsys: Captured) -> None:

@@ -73,6 +73,10 @@ SCOPE = Section(
         ),
         ("--include", "include", Many("REGEX"), (), "Crawl only URLs that match this regular expression. Repeatable."),
         ("--exclude", "exclude", Many("REGEX"), (), "Skip URLs that match this regular expression. Repeatable."),
+        (
+            "--sitemaps/--no-sitemaps", "sitemaps", None, None,
+            "Read sitemaps and feeds, to find pages without links. [yes, unless --scope any]",
+        ),
     ),
 )  # fmt: skip
 REFRESH = Section(
@@ -202,6 +206,8 @@ class Requested:
             given["pause_s"] = min(PAUSE_S, rule_options["delay_s"])
         for limit in (*GOALS, "bandwidth", "site_bandwidth"):
             given[limit] = math.inf if given[limit] is None else given[limit]
+        if given["sitemaps"] is None and given["scope"] != "any":
+            given["sitemaps"] = True
         hosts, seeds = given.pop("hosts_file"), given.pop("seeds")
         refresh = _refresh({name: given.pop(name) for name in REFRESH.fields})
         return CrawlOptions(
