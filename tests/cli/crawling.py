@@ -18,7 +18,7 @@ from trapline.fetch.dns import hosts_text
 from trapline.testweb import Served
 
 Captured = pytest.CaptureFixture[str]
-# Links alone: the tests count requests. tests/crawl/test_sitemaps.py has those with sitemaps.
+# Links alone: the tests count requests. tests/crawler/test_sitemaps.py has those with sitemaps.
 FAST = ("--allow-private", "--delay", "0", "--backoff", "0", "--no-sitemaps", "--quiet")
 
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from tests.cli.crawling import FAST, Captured, CrawlResult, crawl, name_server
-from tests.crawl.small_server import page, small_server, text
+from tests.crawler.small_server import page, small_server, text
 from tests.fetch.name_server import Name
 from tests.testweb.webs import numbered
 from trapline.cli import run
 from trapline.cli.crawl.options import SECTIONS
-from trapline.crawl.engine.crawler import Crawler
-from trapline.crawl.engine.options import CONNECTIONS, PAUSE_S, CrawlOptions, live_rules
-from trapline.crawl.files import opening as seeds
+from trapline.crawler.engine.crawler import Crawler
+from trapline.crawler.engine.options import CONNECTIONS, PAUSE_S, CrawlOptions, live_rules
+from trapline.crawler.files import opening as seeds
 from trapline.fetch.limits import Limits
 from trapline.testweb import Served, build_web, serve
 

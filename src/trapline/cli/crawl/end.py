@@ -18,7 +18,7 @@ NOTHING_FETCHED = 3  # exit code
 
 def has_ended(folder: Path, given: dict[str, Any], goals: dict[str, float]) -> bool:
     """Return whether the crawl has nothing left to do; if so, print the reason."""
-    from trapline.crawl.inspect.database_reader import ended
+    from trapline.crawler.inspect.database_reader import ended
 
     end = ended(folder, given["continuous"], **goals)
     if end is not None:
@@ -28,7 +28,7 @@ def has_ended(folder: Path, given: dict[str, Any], goals: dict[str, float]) -> b
 
 def say(summary: dict[str, Any], folder: Path, given: dict[str, Any]) -> int:
     """Print the results of the crawl. Return the exit code."""
-    from trapline.crawl.engine.status import BY_HAND
+    from trapline.crawler.engine.status import BY_HAND
 
     _print(closing_lines(summary, folder), summary, given)
     if summary["pages_fetched"] or summary["stopped_by"] in BY_HAND:
@@ -60,7 +60,7 @@ def _print(lines: str, summary: dict[str, Any], given: dict[str, Any]) -> None:
 
 def closing_lines(summary: dict[str, Any], folder: Path) -> str:
     """Return the results of the crawl, and the commands to type next."""
-    from trapline.crawl.engine.status import BY_HAND
+    from trapline.crawler.engine.status import BY_HAND
 
     return "\n".join(
         (
@@ -116,7 +116,7 @@ def _refetched(summary: dict[str, Any]) -> Iterator[str]:
 
 
 def _listed(summary: dict[str, Any]) -> Iterator[str]:
-    from trapline.crawl.inspect.summary import REJECTED
+    from trapline.crawler.inspect.summary import REJECTED
 
     if summary["lists_read"]:
         rejected = summary["rejected_entries"]
@@ -128,7 +128,7 @@ def _listed(summary: dict[str, Any]) -> Iterator[str]:
 
 
 def _rejected(summary: dict[str, Any], folder: Path) -> Iterator[str]:
-    from trapline.crawl.inspect.summary import ABANDONED, REJECTED
+    from trapline.crawler.inspect.summary import ABANDONED, REJECTED
 
     if summary["abandoned_sites"]:
         abandoned_sites = counts(summary["abandoned_sites_by_kind"], ABANDONED)
