@@ -36,7 +36,8 @@ LIVE = {
 def options_of(command: str) -> set[str]:
     """The long name of each option, as in `--help`."""
     params = COMMANDS[command].load().params
-    return {param.opts[-1] for param in params if param.opts[-1].startswith("--")}
+    names = (name for param in params for name in (param.opts[-1], *param.secondary_opts))
+    return {name for name in names if name.startswith("--")}
 
 
 def options_named(pages: tuple[str, ...]) -> set[str]:

@@ -18,7 +18,8 @@ from trapline.fetch.dns import hosts_text
 from trapline.testweb import Served
 
 Captured = pytest.CaptureFixture[str]
-FAST = ("--allow-private", "--delay", "0", "--backoff", "0", "--quiet")
+# Links alone: the tests count requests. tests/crawler/test_sitemaps.py has those with sitemaps.
+FAST = ("--allow-private", "--delay", "0", "--backoff", "0", "--no-sitemaps", "--quiet")
 
 
 @dataclass(frozen=True)

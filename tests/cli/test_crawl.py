@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.crawling import FAST, Captured, CrawlResult, crawl, name_server
+from tests.crawler.small_server import page, small_server, text
 from tests.fetch.name_server import Name
 from tests.testweb.webs import numbered
 from trapline.cli import run
@@ -186,6 +187,7 @@ def test_a_crawl_with_default_options(server: Served, tmp_path: Path, capsys: Ca
         "--max-pages",
         "11",
         "--allow-private",
+        "--no-sitemaps",  # the answers to requests for them would add to the bytes
     ]
     assert run(["crawl", *server.seed_urls, "-o", str(tmp_path / "out"), *options]) == 0
     said, left = capsys.readouterr(), CrawlResult(tmp_path / "out")
@@ -217,6 +219,29 @@ def test_unreachable_seeds_are_named_and_the_others_are_crawled(
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("trapline: note: http://no.such.host/a: no such host: no.such.host; check its spelling")
     assert [line for line in said if line.startswith("trapline: note")] == said[:1]
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_seed_that_refuses_connections_is_reported_at_once_and_the_crawl_fails(
+    tmp_path: Path, capsys: Captured, quiet: bool
+) -> None:
+    options = ["--backoff", "0", "--delay", "0.6", "--max-failed-visits", "2", "--quiet" if quiet else "--plain"]
+    assert run(["crawl", *HERE, *options, "-o", str(tmp_path / "out")]) == 3
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1].startswith("trapline: error: no page was fetched: 2 errors (connect); see: trapline explain")
+    noted = [line for line in said if "connection refused" in line]
+    assert (len(noted) == (not quiet) and len(said) == 1) or not quiet
+    assert all(
+        line.startswith("trapline: note: http://127.0.0.1:9/: connection refused; next attempt in ") for line in noted
+    )
+
+
+def test_a_crawl_whose_pages_are_all_refused_says_so(tmp_path: Path, capsys: Captured) -> None:
+    with small_server(
+        lambda host, target: text("User-agent: *\nDisallow: /") if "robots" in target else page()
+    ) as server:
+        assert run(["crawl", f"http://127.9.0.1:{server.port}/", *FAST, "-o", str(tmp_path / "out")]) == 3
+    assert "no page was fetched: 1 page forbidden by robots.txt" in capsys.readouterr().err
 
 
 def test_a_resumed_crawl_keeps_its_options(server: Served, tmp_path: Path, capsys: Captured) -> None:
@@ -391,7 +416,7 @@ def test_every_option_without_a_list_of_names_has_one_line_of_help(
         before.split()[0] for before, line in pairwise(listed) if line.startswith(" " * 20) and "--" in before[:6]
     ]
     assert wrapped == ["--mode", "--partition", "--strategy", "--page-rank", "--site-rank", "--refresh-policy"]
-    assert sum(line.startswith("  -") for line in listed) == sum(len(section.rows) for section in SECTIONS) + 1
+    assert sum(line.startswith("  -") for line in listed) == sum(len(section.rows) for section in SECTIONS) + 2  # --config, --help
 
 
 def test_option_defaults_equal_the_crawlers_defaults() -> None:

@@ -26,7 +26,7 @@ from trapline.crawler.engine.page_quality import PageScoring
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED, Batch, Fetched, RobotsFetched
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages
 from trapline.crawler.recrawl.copies import Copies
-from trapline.crawler.recrawl.published_lists import Offload
+from trapline.crawler.recrawl.published_lists import Offload, PublishedLists
 from trapline.crawler.recrawl.signal_intake import SignalIntake
 from trapline.crawler.store.outbox import Outbox
 from trapline.fetch.address import Guard
@@ -74,6 +74,7 @@ class Wire:
         self.sent: list[bytes] = []
         self.responses_received = 0
         self.is_over = self.is_answering = False
+        self.why_not_connected = ""
 
     # ---- called by the crawler
 
@@ -162,12 +163,14 @@ class Stage:
         resolver: Any = None,
         connections: int = 4,
         inbox: Inbox | None = None,
+        lists: bool = False,
         **options: Any,
     ) -> None:
+        """`lists`: whether the crawl reads sitemaps and feeds, and guesses sitemaps."""
         rules = options.pop("rules", Rules(delay_s=15.0, per_connection=10))
         given = {"pause_s": 1.0, "allow_private": True, "hosts": HOSTS, **options}
         self.options = CrawlOptions(tuple(seeds), rules=rules, connections=connections, **given)
-        self.inbox = inbox
+        self.inbox, self._reads_lists = inbox, lists
         self.loop = VirtualLoop()
         # Closed here, because the garbage collector may take the sockets of an unreachable loop before the loop.
         weakref.finalize(self, self.loop.close)
@@ -213,6 +216,8 @@ class Stage:
                 self.loop.time,
                 Offload(self.loop),
             )
+        about_lists = (self.frontier, self.link_resolver, self.outbox, self.loop.time, Offload(self.loop), 50 << 20)
+        self.published_lists = PublishedLists(*about_lists, guesses=True) if self._reads_lists else None
         self.refetch = self._refetch(refresh or RefreshOptions())
         self.crawler = Crawler(
             self.frontier,
@@ -222,6 +227,7 @@ class Stage:
             PageScoring(lambda page: 1.0),
             refetch=self.refetch if refresh else None,
             signal_intake=self.signal_intake,
+            published_lists=self.published_lists,
         )
         self.site_resolver.start(self.crawler, self.loop)
         self.web = StageWeb(self.loop, options, self.crawler, self.site_resolver, None)

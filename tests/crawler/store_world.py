@@ -1,5 +1,6 @@
 """Batches for the store, each computed from its number, and a check of a crawl folder by independent readers."""
 
+import json
 import math
 import random
 import sqlite3
@@ -17,6 +18,7 @@ from trapline.crawler.engine.records import (
     CrawlProgress,
     Fetched,
     ListedPage,
+    PublishedList,
     RobotsFetched,
     SignalNoted,
 )
@@ -105,6 +107,9 @@ def batch(number: int) -> Batch:
         [SignalNoted(number, -1 if number % 3 else 1, 1.7e9 + number, "indexnow", "changed", "taken")],
         [ListedPage(number % 4, number, 1.7e9 if number % 2 else math.inf)],
         [number],
+        published_lists=[
+            PublishedList(number % 4, "robots.txt", "http://a", 0, number, "read", 3, number % 2 == 0, {"trap": number})
+        ],
     )
 
 
@@ -250,5 +255,9 @@ def _check_history(database: sqlite3.Connection, expected: list[Fetched], last: 
     assert database.execute("select * from listed_page").fetchall() == [
         (page, by, None if dated == math.inf else dated)
         for page, by, dated in (listed[page] for page in sorted(listed))
+    ]
+    lists = {one.page: one for number in numbers for one in batch(number).published_lists}
+    assert database.execute("select * from published_list").fetchall() == [
+        (*lists[page][:-1], json.dumps(lists[page].rejected)) for page in sorted(lists)
     ]
     assert database.execute("select value from meta where key = 'whole'").fetchall() == [(f"[{last}]",)][:last]

@@ -55,7 +55,18 @@ def web(tmp_path: Path) -> Iterator[tuple[SmallServer, list[str]]]:
         answers.port = server.port
         hosts = tmp_path / "hosts"
         hosts.write_text("".join(f"{address} {name}\n" for name, address in HOSTS.items()))
-        arguments = ["--allow-private", "--hosts", str(hosts), "--delay", "0", "--pause", "0", "--per-connection", "1"]
+        arguments = [
+            "--allow-private",
+            "--hosts",
+            str(hosts),
+            "--delay",
+            "0",
+            "--pause",
+            "0",
+            "--per-connection",
+            "1",
+            "--no-sitemaps",
+        ]
         seeds = [answers.url("old.test/"), answers.url("second.test/")]
         yield server, ["crawl", *seeds, *arguments, "--backoff", "0", "--strategy", "breadth-first", "--quiet"]
 

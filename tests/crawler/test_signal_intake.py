@@ -22,8 +22,10 @@ from trapline.crawler.engine.options import RefreshOptions
 from trapline.crawler.engine.status import SignalCounts
 from trapline.crawler.files.layout import claim_new
 from trapline.crawler.files.reading import Reading
+from trapline.crawler.recrawl import list_signals as list_signals_module
 from trapline.crawler.recrawl import published_lists as published_lists_module
-from trapline.crawler.recrawl.published_lists import SITEMAP, Offload
+from trapline.crawler.recrawl.list_signals import SITEMAP
+from trapline.crawler.recrawl.published_lists import Offload
 from trapline.crawler.recrawl.signal_intake import SignalIntake
 from trapline.crawler.store.keeper import Keeper
 from trapline.crawler.store.settings import StoreSettings
@@ -214,7 +216,7 @@ def test_points_of_an_unfetched_page_count_when_the_page_is_fetched(stage: Stage
     assert stage.signal_intake is not None
     now = stage.loop.time()
     moments = {f"{A}/3": [(now + 1.0, 0.9), (now + 900.0, 0.9)]}
-    stage.signal_intake.published_lists._schedule(1, Schedule(moments, now, now + 9_000.0, Counter()))
+    stage.signal_intake.list_signals.schedule(1, Schedule(moments, now, now + 9_000.0, Counter()))
     receive(stage, f"{A}/3")
     stage.passes(20.0)
     answer_next(stage, b"<p>three", {"Content-Type": "text/html"})
@@ -246,7 +248,7 @@ def test_a_repeated_date_of_a_list_is_old_after_the_page_was_crawled(stage: Stag
     assert stage.signal_intake is not None
     date = stage.loop.time() - 10.0
     for signals in (1, 1):
-        stage.signal_intake.published_lists._list(1, SITEMAP, [(f"{A}/1", date)])
+        stage.signal_intake.published_lists._take_entries(1, SITEMAP, [(f"{A}/1", date)], Counter())
         assert stage.refresher.signals(0) == signals
         stage.refresher.crawled(0, stage.loop.time(), changed=True)
         stage.passes(10.0)
@@ -258,7 +260,9 @@ def test_two_lists_that_disagree_report_a_change_once(stage: Stage) -> None:
     for _ in range(3):
         stage.refresher.crawled(0, stage.loop.time(), changed=False)
         for list_page, day in ((1, -1.0), (2, 0.0)):
-            stage.signal_intake.published_lists._list(list_page, SITEMAP, [(f"{A}/1", day * 86_400.0)])
+            stage.signal_intake.published_lists._take_entries(
+                list_page, SITEMAP, [(f"{A}/1", day * 86_400.0)], Counter()
+            )
         stage.passes(61.0)
     assert stage.refresher.signals(0) == 1
 
@@ -266,11 +270,11 @@ def test_two_lists_that_disagree_report_a_change_once(stage: Stage) -> None:
 def test_the_pages_to_request_whole_are_bounded_and_sent_once_a_batch(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(published_lists_module, "_MOST_WHOLE", 3)
+    monkeypatch.setattr(list_signals_module, "_MOST_WHOLE", 3)
     assert stage.signal_intake is not None
     for page in (9, 7, 5, 3, 1):
-        stage.signal_intake.published_lists.have_whole(page, True)
-    stage.signal_intake.published_lists.have_whole(7, False)
+        stage.signal_intake.list_signals.have_whole(page, True)
+    stage.signal_intake.list_signals.have_whole(7, False)
     assert [batch.whole for batch in stage._sent() if batch.whole is not None] == [[5, 9]]
 
 
@@ -322,8 +326,10 @@ def test_a_resumed_crawl_knows_what_the_lists_said(
     answer_next(stage, f"<urlset>{''.join(rows)}</urlset>".encode(), _XML)
     receive(stage, f"{A}/1", ACCESS, p=2.0)
     before, after = stage.signal_intake, resumed(stage, tmp_path / "c")
-    assert before is not None and after.published_lists._cited == before.published_lists._cited == {f"{A}/map.xml"}
-    assert (after._last, after.published_lists._own) == (before._last, before.published_lists._own) == (1, -1)
+    (map_page,) = stage.link_resolver.find([f"{A}/map.xml"])
+    assert before is not None
+    assert [one.published_lists.queue.speaks_for(map_page) for one in (before, after)] == [A, A]
+    assert (after._last, after.list_signals._own) == (before._last, before.list_signals._own) == (1, -1)
     assert after.signal_counts == before.signal_counts == SignalCounts(1, 1)
     pages, lists = stage.frontier.pages, [one.signal_recorder.listed for one in (before, after)]
     said = [[(one.by(page), one.dated(page)) for page in range(pages)] for one in lists]
@@ -610,9 +616,7 @@ def test_points_keep_their_distance_from_now(stage: Stage, monkeypatch: pytest.M
     late = clock_was_an_hour_ahead(stage, monkeypatch)
     put(stage, f"{A}/1", POINT, late - before_s, late + 500.0)
     assert stage.signal_intake is not None
-    stage.signal_intake.published_lists._schedule(
-        1, Schedule({f"{A}/2": [(late + 700.0, 0.9)]}, late, late + 900.0, {})
-    )
+    stage.signal_intake.list_signals.schedule(1, Schedule({f"{A}/2": [(late + 700.0, 0.9)]}, late, late + 900.0, {}))
     points = [explained(stage, page)["next_point"]["at"] - stage.loop.time() for page in range(2)]  # type: ignore[index]
     assert points == pytest.approx([500.0, 700.0])
 
@@ -621,5 +625,6 @@ def test_dates_of_lists_count_after_a_run_whose_clock_was_ahead(stage: Stage, mo
     late = clock_was_an_hour_ahead(stage, monkeypatch)
     assert stage.signal_intake is not None
     for _ in range(2):
-        stage.signal_intake.published_lists._list(9, SITEMAP, [(f"{A}/1", late - 1.0), (f"{A}/2", late - 600.0)])
+        entries = [(f"{A}/1", late - 1.0), (f"{A}/2", late - 600.0)]
+        stage.signal_intake.published_lists._take_entries(9, SITEMAP, entries, Counter())
     assert [stage.refresher.signals(page) for page in range(2)] == [1, 0]

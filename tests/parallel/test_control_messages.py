@@ -62,6 +62,10 @@ class AnsweringServices:
         self._one = one
         self.requests: Counter[tuple[str, int]] = Counter()
         self.responses: Counter[tuple[str, bytes]] = Counter()
+        self.lists: list[tuple[str, str, int]] = []
+
+    def list_found(self, url: str, speaks_for: str, level: int) -> None:
+        self.lists.append((url, speaks_for, level))
 
     def robots_requested(self, url: str, partition: int) -> None:
         self.requests[url, partition] += 1
@@ -135,6 +139,16 @@ def test_a_url_that_was_listed_before_its_site_was_known_is_taken_when_it_is_lis
     every[0].exchange.messages.send_listed([url])
     exchanged(every[0], every, True)
     assert url in every[1].links()
+
+
+def test_a_list_goes_to_the_owner_of_its_site_with_the_sites_that_it_speaks_for() -> None:
+    every = [PartitionWithoutDisk(own, 2, dict(ADDRESS)) for own in range(2)]
+    url = next(url for url in URLS if every[1].site_owners.owns(url.rpartition("/")[0]))
+    services = AnsweringServices(every[1])
+    every[1].exchange.messages.services = services
+    every[0].exchange.messages.send_list(url, "http://a.test https://a.test", 2)
+    exchanged(every[0], every, True)
+    assert services.lists == [(url, "http://a.test https://a.test", 2)]
 
 
 def test_a_listed_url_and_a_link_are_sent_once_per_batch() -> None:

@@ -3,7 +3,7 @@
 This package is the top layer: no other package imports it. A command parses its options, calls one function of the layers below, and
 prints the result.
 
-Exit codes: 0 done, 2 the user must act, 70 a defect of Trapline (EX_SOFTWARE), 130 interrupted.
+Exit codes: 0 done, 2 the user must act, 3 a crawl fetched no page (crawl/end.py), 70 a defect of Trapline (EX_SOFTWARE), 130 interrupted.
 """
 
 import signal

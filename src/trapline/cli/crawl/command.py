@@ -42,24 +42,22 @@ def crawl(urls: tuple[str, ...], requested: Requested) -> int:
     elif given["output"] is None:
         raise ConfigError("no folder for the crawl; give one: -o DIR")
     if is_in_parts(given):
-        crawl_in_parts(urls, requested)
-    else:
-        refuse(LIVE.fields, "has no effect in a crawl of one process; omit it, or also give --processes N")
-        _crawl_alone(urls, requested)
-    return 0
+        return crawl_in_parts(urls, requested)
+    refuse(LIVE.fields, "has no effect in a crawl of one process; omit it, or also give --processes N")
+    return _crawl_alone(urls, requested)
 
 
-def _crawl_alone(urls: tuple[str, ...], requested: Requested) -> None:
+def _crawl_alone(urls: tuple[str, ...], requested: Requested) -> int:
     given = requested.given
     resume = given["resume"]
     if resume is not None and has_ended(resume, given, raised_goals(given)):
-        return
+        return 0
     prepared = prepared_old(resume, given) if resume else prepared_new(requested.options(urls), given["output"])
     note(prepared.notes, given["quiet"])
     compile_for(prepared, given["quiet"])
     folder = resume or given["output"]
     announce(prepared.options, folder, given["quiet"])
-    say(_crawled(prepared, given["plain"], given["quiet"]), folder, given)
+    return say(_crawled(prepared, given["plain"], given["quiet"]), folder, given)
 
 
 def _crawled(prepared: "Prepared", plain: bool, quiet: bool) -> dict[str, Any]:

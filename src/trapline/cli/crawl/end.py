@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from trapline.parallel import CROSS_OVER
+from trapline.terminal import say as print_line
 from trapline.terminal import say_json, say_text
 from trapline.units import bytes_shown, counted, duration, three_digits
+
+NOTHING_FETCHED = 3  # exit code
 
 
 def has_ended(folder: Path, given: dict[str, Any], goals: dict[str, float]) -> bool:
@@ -22,8 +25,29 @@ def has_ended(folder: Path, given: dict[str, Any], goals: dict[str, float]) -> b
     return end is not None
 
 
-def say(summary: dict[str, Any], folder: Path, given: dict[str, Any]) -> None:
+def say(summary: dict[str, Any], folder: Path, given: dict[str, Any]) -> int:
+    """Print the results of the crawl. Return the exit code."""
+    from trapline.crawler.engine.status import BY_HAND
+
     _print(closing_lines(summary, folder), summary, given)
+    if summary["pages_fetched"] or summary["stopped_by"] in BY_HAND:
+        return 0
+    print_line(
+        f"trapline: error: no page was fetched: {_why_nothing(summary)}; see: trapline explain {folder} URL", err=True
+    )
+    return NOTHING_FETCHED
+
+
+def _why_nothing(summary: dict[str, Any]) -> str:
+    """Return why a crawl fetched no page.
+
+    >>> _why_nothing({"errors_by_kind": {"connect": 5}, "forbidden_by_robots": 1})
+    '5 errors (connect), 1 page forbidden by robots.txt'
+    """
+    reasons = [f"{counted(number, 'error')} ({kind})" for kind, number in summary["errors_by_kind"].items()]
+    if summary["forbidden_by_robots"]:
+        reasons.append(f"{counted(summary['forbidden_by_robots'], 'page')} forbidden by robots.txt")
+    return ", ".join(reasons) or "no answer so far"
 
 
 def _print(lines: str, summary: dict[str, Any], given: dict[str, Any]) -> None:
@@ -46,6 +70,7 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
             f" politeness violations: {summary['politeness_violations']}",
             *_parallel(summary),
             *_refetched(summary),
+            *_listed(summary),
             *_rejected(summary, folder),
             f"files in {folder}: {_files(folder)}; report: trapline report {folder}"
             + (f"; continue: trapline crawl --resume {folder}" if summary["stopped_by"] in BY_HAND else ""),
@@ -86,6 +111,18 @@ def _refetched(summary: dict[str, Any]) -> Iterator[str]:
         yield (
             f"refetched: {counted(refetched, 'page')}, {summary['pages_changed']:,} changed, {unchanged};"
             f" {counted(summary['signals'], 'signal')}; popularity of pages estimated from {popularity}"
+        )
+
+
+def _listed(summary: dict[str, Any]) -> Iterator[str]:
+    from trapline.crawler.inspect.summary import REJECTED
+
+    if summary["lists_read"]:
+        rejected = summary["rejected_entries"]
+        yield (
+            f"sitemaps and feeds: {summary['lists_read']:,} read, which list {counted(summary['pages_listed'], 'page')};"
+            f" found only there: {summary['pages_only_listed']:,} ({summary['pages_only_listed_fetched']:,} fetched)"
+            + (f"; rejected entries: {counts(rejected, REJECTED)}" if rejected else "")
         )
 
 

@@ -69,6 +69,10 @@ SCOPE = Section(
         ),
         ("--include", "include", Many("REGEX"), (), "Crawl only URLs that match this regular expression. Repeatable."),
         ("--exclude", "exclude", Many("REGEX"), (), "Skip URLs that match this regular expression. Repeatable."),
+        (
+            "--sitemaps/--no-sitemaps", "sitemaps", None, None,
+            "Read sitemaps and feeds, to find pages without links. [yes, unless --scope any]",
+        ),
     ),
 )  # fmt: skip
 REFRESH = Section(

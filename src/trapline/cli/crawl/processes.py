@@ -68,15 +68,16 @@ def _refuse_part(folder: Path) -> None:
     )
 
 
-def crawl_in_parts(urls: tuple[str, ...], requested: Requested) -> None:
+def crawl_in_parts(urls: tuple[str, ...], requested: Requested) -> int:
+    """Run the crawl. Return the exit code."""
     given = requested.given
     with _crawling(given["ray"], given["quiet"]) as crawl:
         manifest = _resumed(given) if given["resume"] else _new(requested.options(urls), given)
         if manifest is None:
-            return
+            return 0
         announce(manifest.options, manifest.folder, given["quiet"])
         summary = _crawled(manifest, given, crawl)
-    say(summary, manifest.folder, given)
+    return say(summary, manifest.folder, given)
 
 
 @contextmanager

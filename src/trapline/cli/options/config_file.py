@@ -89,11 +89,13 @@ def as_toml(sections: Sequence[Section], values: Mapping[str, Any], omitted: Seq
     """Yield the lines of a file with these values, section by section. An option without a value is a comment. `omitted`: fields
     that are left out."""
     for section in sections:
-        rows = [row for row in section.rows if row[1] not in omitted]
+        rows = [
+            (flag, *row[1:]) for flag, row in zip(section.flags, section.rows, strict=True) if row[1] not in omitted
+        ]
         if rows:
             yield f"# {section.title}"
-        for flags, field, kind, _, text in rows:
-            key = flags.split()[-1].removeprefix("--")
+        for flag, field, kind, _, text in rows:
+            key = flag.removeprefix("--")
             value = values[field]
             has_value = value is not None
             yield f"{key} = {_toml(kind, value)}" if has_value else f"# {key}: not set. {text}"

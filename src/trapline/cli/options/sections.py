@@ -118,8 +118,8 @@ class Section:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The long flag of each option."""
-        return tuple(flags.split()[-1] for flags, *_ in self.rows)
+        """The long flag of each option; of a pair such as --sitemaps/--no-sitemaps the first."""
+        return tuple(flags.split()[-1].partition("/")[0] for flags, *_ in self.rows)
 
     def with_defaults(self, **changes: Any) -> "Section":
         """Return the section with other defaults for the named fields. Fields of other sections are ignored."""

@@ -186,6 +186,25 @@ class LinkResolver:
         pages, _ = self._pages_at(at_known_sites, now, self._scope.admits)
         return list(dict.fromkeys(page for page in pages if page >= 0))
 
+    def entry_pages(self, urls: Sequence[str], now: float) -> tuple[list[int], Counter[str]]:
+        """Return the page of each entry of a published list, below 0 if it is rejected or not ours; and the number of rejected
+        entries by reason. The rules are those of links."""
+        pages, _ = self._pages_at(urls, now, self._scope.admits)
+        return pages, Counter(_REASON[page] for page in pages if _FOREIGN < page < NO_PAGE)
+
+    def list_page(self, url: str, now: float) -> tuple[int, str]:
+        """Return the page of a sitemap or feed, below 0 if it has none here; and why it is rejected, or "". The list needs no
+        room among the known pages of its site."""
+        (page,), _ = self._pages_at([url], now, self._scope.admits_list, is_seed=True)
+        return page, _REASON[page] if _FOREIGN < page < NO_PAGE else ""
+
+    def is_seed(self, url: str) -> bool:
+        return self._scope.is_seed(url)
+
+    def is_full(self, site: int) -> bool:
+        """Return whether links to further pages of the site are rejected, because it has too many known pages."""
+        return 0 < self._most_of_site <= self._frontier.known_pages(site)
+
     def group(self, address: str) -> int:
         """Return the frontier's number for an address, a new one if necessary."""
         number, new = self.sites.group(address)

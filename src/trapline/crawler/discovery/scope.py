@@ -60,16 +60,24 @@ class Scope:
 
     def admits(self, url: str) -> str:
         """Return why a canonical URL is rejected, as one of REASONS, or "" if the scope admits it."""
+        return self._reason_by_host(url) or self._reason_by_form(url)
+
+    def admits_list(self, url: str) -> str:
+        """Return why a sitemap or feed is not requested, or "". --include and the rules for traps apply to its entries alone."""
+        if reason := self._reason_by_host(url):
+            return reason
+        return EXCLUDE if self._exclude_patterns and _any_found(self._exclude_patterns, url) else ""
+
+    def is_seed(self, url: str) -> bool:
+        """Return whether a canonical URL is a seed, or the target of a redirected one."""
+        return url in self._seed_urls or url in self._redirected
+
+    def _reason_by_host(self, url: str) -> str:
         if self.kind != ANY or self.own_hosts:
             site = origin(url)
             verdict = self._verdicts.get(site)
-            if verdict is None:
-                verdict = self._judge(site)
-            if verdict:
-                return verdict
-        elif self._is_blocked(url):
-            return PORT
-        return self._reason_by_form(url)
+            return self._judge(site) if verdict is None else verdict
+        return PORT if self._is_blocked(url) else ""
 
     def _is_blocked(self, url: str) -> bool:
         return has_blocked_port(url) and origin(url) not in self._seed_sites

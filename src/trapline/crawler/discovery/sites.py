@@ -26,6 +26,7 @@ class Site:
         "addresses_until",
         "connection",
         "id",
+        "is_list_next",
         "origin",
         "pause_s",
         "pipelining",
@@ -52,6 +53,9 @@ class Site:
         self.pipelining = True  # until the server breaks it
         self.connection: Connection | None = None  # kept open between two visits
         self.returned: int | None = None  # the page before whose answer the server last closed the connection
+        self.is_list_next = (
+            True  # if a visit makes one request: whether the next one is for a list (crawler/engine/visit.py)
+        )
         self.request_headers = b""  # the part of its requests that follows the target
         self.throttle: Throttle | None = None
 

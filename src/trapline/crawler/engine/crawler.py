@@ -33,9 +33,19 @@ from trapline.crawler.engine.records import (
     CrawlProgress,
     Fetched,
 )
-from trapline.crawler.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, CrawlTally, next_visit
+from trapline.crawler.engine.status import (
+    DRAINED,
+    MAX_BYTES,
+    MAX_PAGES,
+    WORDS,
+    CrawlTally,
+    UnansweredSeeds,
+    next_visit,
+)
 from trapline.crawler.engine.world import Timer, World
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch
+from trapline.crawler.recrawl.list_queue import FORBIDDEN
+from trapline.crawler.recrawl.published_lists import PublishedLists
 from trapline.crawler.recrawl.signal_intake import SignalIntake
 from trapline.crawler.store.outbox import Outbox
 from trapline.fetch import failure
@@ -83,19 +93,22 @@ class Crawler:
         tally: CrawlTally | None = None,
         refetch: ConditionalRefetch | None = None,
         signal_intake: SignalIntake | None = None,
+        published_lists: PublishedLists | None = None,
         others: OtherPartitions | None = None,
     ) -> None:
-        """`others`: the other partitions, if the crawl is one of several. The crawl then does not end when it has nothing
-        to do, because they may send it pages."""
+        """`published_lists`: reads sitemaps and feeds; a signal intake brings its own. `others`: the other partitions, if the
+        crawl is one of several. The crawl then does not end when it has nothing to do, because they may send it pages."""
         self.frontier, self.link_resolver, self.outbox = frontier, link_resolver, outbox
         self._settings, self._scoring = settings, scoring
         # Whether every fetched page may allow a new visit: new scores or a new batch may be due.
         self._on_every_page = scoring.keep_links is not None or frontier.rules.batch > 0
         self.tally = tally or CrawlTally()
         self.refetch, self.signal_intake, self.others = refetch, signal_intake, others
-        self.out_of_band = OutOfBandFetches(frontier)
+        self.published_lists = signal_intake.published_lists if signal_intake is not None else published_lists
+        self.out_of_band = OutOfBandFetches(frontier, self.has_lists)
         self._next = frontier.next if refetch is None else refetch.agenda.next
         self.active = 0  # visits under way
+        self.unanswered_seeds = UnansweredSeeds(settings.abandon)
         self.stopped_by = ""
         # Limit for the pages fetched and in flight. One of several partitions may have a share of the goal.
         self.most_pages = settings.goals.pages
@@ -111,6 +124,11 @@ class Crawler:
 
     def begin(self, world: World) -> None:
         self._world = world
+        if self.published_lists is not None:
+            self.published_lists.queue.wanted = self._visit_for_lists
+            self.published_lists.was_read = self.soon
+            for site in self.published_lists.queue.sites:  # of a resumed crawl
+                self._visit_for_lists(site)
         self._stop_at_goals()  # a resumed crawl may have reached them already
         self.soon()
 
@@ -152,7 +170,13 @@ class Crawler:
         if out_of_band_visit is not None:
             return out_of_band_visit
         answer = self._next(now) if self.used < self.most_pages else WaitUntil(math.inf)
+        if isinstance(answer, Drained) and self._is_reading:
+            answer = WaitUntil(math.inf)  # a list that is being read may bring new pages
         return answer if isinstance(answer, Visit) else self.out_of_band.awaited(answer)
+
+    @property
+    def _is_reading(self) -> bool:
+        return self.published_lists is not None and self.published_lists.is_reading
 
     def _begin_visit(self, visit: Visit) -> None:
         self.active += 1
@@ -223,7 +247,8 @@ class Crawler:
     @property
     def is_idle(self) -> bool:
         """Whether the crawl has nothing to do until another partition sends something."""
-        return self.active == 0 and not self.has_pages and self.out_of_band.opens_at == math.inf
+        has_lists = self._is_reading or self.out_of_band.awaits_lists
+        return self.active == 0 and not self.has_pages and not has_lists and self.out_of_band.opens_at == math.inf
 
     @property
     def is_ready(self) -> bool:
@@ -268,12 +293,53 @@ class Crawler:
         self._waiting.store_has_room()
         self.soon()
 
+    # ---- sitemaps and feeds, which visits request besides pages
+
+    def has_lists(self, site: int) -> bool:
+        """Return whether lists of the site wait to be requested."""
+        return self.published_lists is not None and self.published_lists.queue.has(site)
+
+    def next_list(self, site: Site) -> tuple[int, str]:
+        """Return page and URL of the next list of a site that has lists, for a request."""
+        assert self.published_lists is not None
+        return self.published_lists.queue.take(site.id)
+
+    def list_disallowed(self, page: int) -> None:
+        """Note a list that robots.txt forbids. No request was sent."""
+        assert self.published_lists is not None
+        self.published_lists.queue.finished(page, FORBIDDEN)
+
+    def _visit_for_lists(self, site: int) -> None:
+        """Let an out-of-band visit request the lists of the site, unless a visit to its pages does so or will do so."""
+        if self.has_lists(site) and not self.frontier.is_visited(site) and not self.frontier.has_waiting(site):
+            self.out_of_band.visit_for_lists(site)
+            self.soon()
+
+    def _list_answered(
+        self, visit: Visit, site: Site, request: PageRequest, response: Response, address: str
+    ) -> FetchVerdict:
+        """Record the response to a request for a list, and read the list. It does not count as a page."""
+        assert self.published_lists is not None
+        now, settings = self._world.now(), self._settings
+        verdict = judge(response, settings.agent, settings.expanded_bytes, now, lists=True)
+        self.published_lists.came(request.page, request.url, verdict, response, now)
+        self._keep(answer(visit, site, request, response, address, verdict, (), b"")._replace(result=OUT_OF_BAND))
+        return verdict
+
+    def _list_lost(self, visit: Visit, site: Site, request: PageRequest, kind: str, address: str) -> None:
+        """Record a list that was requested and not answered. It may be requested again."""
+        assert self.published_lists is not None
+        self.published_lists.queue.retry(request.page, kind != failure.STOPPED)
+        self._keep(no_answer(visit, site, request, OUT_OF_BAND, kind, address, self._world.now()))
+
     # ---- what visits report
 
     def answered(
         self, visit: Visit, site: Site, request: PageRequest, response: Response, address: str
     ) -> FetchVerdict:
         """Judge the response to a request, report it to the frontier, and pass it to the store. Return the verdict."""
+        if request.is_list:
+            return self._list_answered(visit, site, request, response, address)
         if visit in self.out_of_band:
             return self._out_of_band_answered(visit, site, request, response, address)
         now = self._world.now()
@@ -285,6 +351,7 @@ class Crawler:
             now,
             is_refetch and _CONDITION in request.request,
             self.refetch is not None,
+            self.published_lists is not None and self.published_lists.reads(request.url),
         )
         self.tally.in_flight -= 1
         if 300 <= response.status < 400 and verdict.links:
@@ -336,6 +403,8 @@ class Crawler:
                 self.others.send_links(request.page, foreign, links)
         if self.signal_intake is not None:
             self.signal_intake.listen(request.page, request.url, verdict, response, self._world.now())
+        elif self.published_lists is not None and response.status == 200:
+            self.published_lists.listen(request.page, request.url, verdict, response, self._world.now())
 
     def _redirected(self, url: str, href: str) -> None:
         """Count the target of a seed's redirect as a seed. This comes before the links are resolved, for the target is one."""
@@ -394,13 +463,18 @@ class Crawler:
 
     def failed(self, visit: Visit, site: Site, request: PageRequest, kind: str, address: str) -> None:
         """Report a page that was requested and not answered. It may be tried again."""
+        if request.is_list:
+            self._list_lost(visit, site, request, kind, address)
+            return
         self._under_way(visit, -1)
         self._without_answer(visit, site, request, FAILED, kind, address)
 
-    def site_failed(self, visit: Visit, site: Site, request: PageRequest, kind: str) -> None:
+    def site_failed(self, visit: Visit, site: Site, request: PageRequest, kind: str, why: str = "") -> None:
         """Record that the site gave no connection or no robots.txt. `request`: the page that would have been next. The record
-        names this page, but the failure is not charged to it."""
+        names this page, but the failure is not charged to it. `why`: the reason, for people."""
         result = OUT_OF_BAND if visit in self.out_of_band else SITE_FAILED
+        if site.robots is None and self.link_resolver.is_seed(request.url):
+            self.unanswered_seeds.note(request.url, why or WORDS.get(kind, kind))
         self._keep(no_answer(visit, site, request, result, kind, "", self._world.now()))
 
     def disallowed(self, visit: Visit, site: Site, page: int, url: str) -> None:
@@ -429,19 +503,25 @@ class Crawler:
 
     def withdrawn(self, visit: Visit, site: Site, requests: Collection[PageRequest], kind: str, address: str) -> None:
         """Record pages that were requested and will not be answered. The frontier takes them back as they were."""
-        self._under_way(visit, -len(requests))
+        pages = [request for request in requests if not request.is_list]
+        self._under_way(visit, -len(pages))
         now, result = self._world.now(), OUT_OF_BAND if visit in self.out_of_band else RETURNED
         for request in requests:
-            self.outbox.fetched(no_answer(visit, site, request, result, kind, address, now))
+            if request.is_list:
+                self._list_lost(visit, site, request, kind, address)
+            else:
+                self.outbox.fetched(no_answer(visit, site, request, result, kind, address, now))
 
     def over(self, visit: Visit, site: Site, outcome: Outcome, fruitless: bool = False) -> None:
         """End a visit. `fruitless`: it brought no page. A site with some bad pages among good ones is not abandoned."""
         now = self._world.now()
         self.frontier.finish(visit, outcome, now)
+        self.unanswered_seeds.tried_again_at(max(self.frontier.open_at(site.id) - now, 0.0) if outcome.failed else 0.0)
         self.out_of_band.over(visit)
         if self.refetch is not None:
             self.refetch.over(visit, site, now)
         self.active -= 1
+        self._visit_for_lists(site.id)
         failures = self.frontier.failed_visits(site.id)
         if fruitless and failures >= self._settings.abandon and not self._has_pages_of(site):
             self.abandon(site, VISITS, f"{counted(failures, 'failed visit')} in a row")
@@ -464,13 +544,14 @@ class Crawler:
 
     def progress(self, seconds: float) -> CrawlProgress:
         tally = self.tally
+        lists = self.published_lists.queue.besides_pages if self.published_lists is not None else 0
         return CrawlProgress(
             self._world.now(),
             seconds,
             tally.fetched,
             tally.failed,
             tally.body_bytes,
-            self.link_resolver.own_pages,
+            self.link_resolver.own_pages - lists,
             self.frontier.waiting,
             self.link_resolver.own_sites,
             self.active,

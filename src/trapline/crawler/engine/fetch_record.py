@@ -15,12 +15,15 @@ from trapline.frontier import Visit
 
 
 class PageRequest(NamedTuple):
-    """A page that was requested."""
+    """A page that was requested, or a published list."""
 
     page: int
     url: str
     started: float
     request: bytes
+    is_list: bool = (
+        False  # whether it is a sitemap or feed that is requested besides pages (crawler/recrawl/list_queue.py)
+    )
 
 
 def no_answer(

@@ -44,14 +44,16 @@ def judge(
     now_wall: float,
     conditional: bool = False,
     fingerprints: bool = False,
+    lists: bool = False,
 ) -> FetchVerdict:
     """Return the verdict on a response that is complete, or truncated at a limit. `conditional`: the request was a
-    conditional one. `fingerprints`: whether the crawl compares pages with earlier copies."""
+    conditional one. `fingerprints`: whether the crawl compares pages with earlier copies. `lists`: whether it reads sitemaps
+    and feeds."""
     status, headers = response.status, response.headers
     mime, charset = content_type(headers.get(b"content-type", b""))
     marks = robots_marks(headers[b"x-robots-tag"], agent) if b"x-robots-tag" in headers else 0
     if 200 <= status < 300:
-        return _page(response, mime, charset, marks, agent, expanded_bytes, fingerprints)
+        return _page(response, mime, charset, marks, agent, expanded_bytes, fingerprints, lists or fingerprints)
     if status == NOT_MODIFIED:
         return _not_modified(mime, marks, conditional)
     if 300 <= status < 400:
@@ -72,16 +74,23 @@ def _not_modified(mime: str, marks: int, conditional: bool) -> FetchVerdict:
 
 
 def _page(
-    response: Response, mime: str, charset: str | None, marks: int, agent: str, max_bytes: int, fingerprints: bool
+    response: Response,
+    mime: str,
+    charset: str | None,
+    marks: int,
+    agent: str,
+    max_bytes: int,
+    fingerprints: bool,
+    lists: bool,
 ) -> FetchVerdict:
     headers = response.headers
     follows = b"link" in headers and not marks & NOFOLLOW
     header_links = [target for target, _ in link_targets(headers[b"link"])] if follows else []
     coded = bool(response.codings)
-    if coded and not _is_read(mime, fingerprints):
+    if coded and not _is_read(mime, lists):
         as_received = _fingerprint(response, "", mime, charset) if fingerprints else b""
         return FetchVerdict(FETCHED, "", mime, marks, Links.of(header_links), "", 0.0, False, fingerprint=as_received)
-    body = _content(response, mime, max_bytes, fingerprints) if coded else response.body
+    body = _content(response, mime, max_bytes, lists) if coded else response.body
     page_fingerprint = _fingerprint(response, body, mime, charset) if fingerprints else b""
     if isinstance(body, str):  # a kind of error: the body cannot be decoded, but the page counts as fetched
         return FetchVerdict(
@@ -97,16 +106,15 @@ def _page(
     return FetchVerdict(FETCHED, "", mime, marks, links, facts.base or "", 0.0, False, False, page_fingerprint, body)
 
 
-def _is_read(mime: str, fingerprints: bool) -> bool:
-    """Return whether bodies of this type are read. A crawl with fingerprints also reads published lists, which may have any
-    type but media types."""
-    return is_html(mime, b"") or not mime or (fingerprints and not mime.startswith(_MEDIA))
+def _is_read(mime: str, lists: bool) -> bool:
+    """Return whether bodies of this type are read. Published lists may have any type but media types."""
+    return is_html(mime, b"") or not mime or (lists and not mime.startswith(_MEDIA))
 
 
-def _content(response: Response, mime: str, max_bytes: int, fingerprints: bool) -> bytes | str:
+def _content(response: Response, mime: str, max_bytes: int, lists: bool) -> bytes | str:
     """Return the body without its content codings, or a kind of error. A page is decoded only as far as it is parsed;
     published lists are decoded whole."""
-    is_page = is_html(mime, b"") or not fingerprints
+    is_page = is_html(mime, b"") or not lists
     cut = is_page and max_bytes >= BYTES_OF_A_PAGE
     return decoded(response.body, response.codings, BYTES_OF_A_PAGE if cut else max_bytes, cut)
 

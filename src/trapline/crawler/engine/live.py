@@ -147,15 +147,19 @@ class LiveWeb:
             return False
         return not site.robots.allows(url[len(site.origin) :])
 
-    def robots_read(self, url: str, body: bytes) -> None:
-        """Pass a robots.txt on to the signal intake: besides rules, it may name sitemaps and schedules."""
-        if self._crawler.signal_intake is not None:
-            self._crawler.signal_intake.robots(url, body, self.now())
+    def robots_read(self, site: Site, url: str, body: bytes) -> None:
+        """Pass a robots.txt on: besides rules, it may name sitemaps and schedules."""
+        if self._crawler.published_lists is not None:
+            self._crawler.published_lists.robots(site, url, body, self.now())
 
     def ruled(self, site: Site) -> None:
         self.elsewhere.ruled(self, site)
 
     # ---- robots.txt files that other partitions request from us, and that we request from them
+
+    def list_found(self, url: str, speaks_for: str, level: int) -> None:
+        if self._crawler.published_lists is not None:
+            self._crawler.published_lists.received(url, speaks_for, level, self.now())
 
     def robots_requested(self, url: str, partition: int) -> None:
         self.elsewhere.requested(self, url, partition)

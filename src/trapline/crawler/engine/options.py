@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from trapline import __version__
-from trapline.crawler.discovery.scope import Scope
+from trapline.crawler.discovery.scope import ANY, Scope
 from trapline.crawler.store.settings import StoreSettings
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.limits import Limits
@@ -58,6 +58,8 @@ class CrawlOptions:
     scope: str = "host"
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    # Whether sitemaps and feeds are read. None: in a crawl that fetches pages again, because they say what has changed.
+    sitemaps: bool | None = None
     # Hosts of the user, which several processes may visit at once; the crawl stays on them.
     own_hosts: tuple[str, ...] = ()
     allow_private: bool = False
@@ -86,6 +88,16 @@ class CrawlOptions:
         """Return the scope of the crawl. Raise `ConfigError` if the scope is unknown or a pattern is invalid. `accept`: rejects
         URLs that the options admit."""
         return Scope(self.scope, self.seeds, self.include, self.exclude, self.own_hosts, accept=accept)
+
+    @property
+    def reads_lists(self) -> bool:
+        """Whether the crawl looks for sitemaps and feeds. One that is a seed is read in any case."""
+        return self.refresh is not None if self.sitemaps is None else self.sitemaps
+
+    @property
+    def guesses_sitemaps(self) -> bool:
+        """Whether /sitemap.xml is requested from sites whose robots.txt names no sitemap."""
+        return bool(self.sitemaps) and self.scope != ANY
 
     def to_json(self) -> str:
         # Python's JSON writes infinity as Infinity and reads it back.

@@ -14,7 +14,10 @@ Exchanged = Mapping[int, ExchangeCounts]  # by the number of the other partition
 
 
 class PartitionServices(Protocol):
-    """What a running crawl does for the other partitions, and takes from them: targets of redirected robots.txt files."""
+    """What a running crawl does for the other partitions, and takes from them: redirected robots.txt files, and lists."""
+
+    def list_found(self, url: str, speaks_for: str, level: int) -> None:
+        """Take in a sitemap or feed of ours that another partition found."""
 
     def robots_requested(self, url: str, partition: int) -> None:
         """Answer `partition`, which requests the robots.txt at `url` on a site of ours."""
@@ -56,6 +59,10 @@ class OtherPartitions(Protocol):
     def send_listed(self, urls: Sequence[str]) -> None:
         """Send URLs of other partitions that our pages name without a link: sitemaps, feeds and schedules, and the entries of
         our sitemaps and feeds."""
+
+    def send_list(self, url: str, speaks_for: str, level: int) -> None:
+        """Send the URL of a sitemap or feed to its owner. `speaks_for`: the sites on whose hosts it may list any page. `level`:
+        the number of indexes and redirects that lead to it."""
 
     def ask(self, url: str) -> None:
         """Request the file at `url` from the partition that owns its site: a robots.txt of ours redirects to it."""

@@ -1,15 +1,19 @@
-"""Out-of-band fetches: pages that the frontier no longer hands out are fetched once more. Steps 4 and 5 in docs/architecture.md.
+"""Out-of-band visits: they fetch what the frontier does not hand out. Steps 4 and 5 in docs/architecture.md.
 
 The robots.txt of a site may redirect to a URL of another site that the crawl fetched as a page, or gave up as gone, long
 ago. Its content is not in memory. An out-of-band fetch visits that other site like any visit, after the site's delay and
 by the site's rules. But the response does not count as a page, and the frontier keeps the page as it was: it learns of
 the visit alone (docs/frontier.md, A1).
 
-live.py adds pages, on behalf of the sites that wait for a robots.txt. `next` and `over` remove them. The pages are in
-memory only: after a restart, a site that still waits requests its robots.txt again.
+A site may also have sitemaps and feeds to request, but no page left to fetch, so that the frontier begins no visit to it.
+An out-of-band visit without pages then requests the lists (crawler/recrawl/list_queue.py).
+
+live.py adds pages, on behalf of the sites that wait for a robots.txt; the crawler adds sites with lists. `next` and `over`
+remove them. The pages are in memory only: after a restart, a site that still waits requests its robots.txt again.
 """
 
 import math
+from collections.abc import Callable
 
 from trapline.errors import InvariantError
 from trapline.frontier import Drained, Frontier, Rescore, Visit, WaitUntil
@@ -21,8 +25,9 @@ _NO_LONGER_HANDED_OUT = frozenset({FETCHED, GONE})
 class OutOfBandFetches:
     """The pages to fetch out of band. As a collection, it contains the out-of-band visits under way."""
 
-    def __init__(self, frontier: Frontier) -> None:
-        self._frontier = frontier
+    def __init__(self, frontier: Frontier, has_lists: Callable[[int], bool] = lambda site: False) -> None:
+        """`has_lists`: returns whether lists of a site wait to be requested."""
+        self._frontier, self._has_lists = frontier, has_lists
         self._wanted: dict[int, dict[int, None]] = {}  # by site: pages, in order
         self._under_way: dict[int, list[int]] = {}  # by visit: pages without a result so far
 
@@ -37,6 +42,16 @@ class OutOfBandFetches:
         """The time at which the next out-of-band visit can begin. Infinity: none is wanted, or the time is unknown."""
         return min(map(self._frontier.open_at, self._wanted), default=math.inf)
 
+    @property
+    def awaits_lists(self) -> bool:
+        """Whether a site is to be visited for its lists. Its address may still be looked up."""
+        return any(not pages for pages in self._wanted.values())
+
+    def visit_for_lists(self, site: int) -> None:
+        """Visit the site for its lists."""
+        if self._frontier.site_budgets[site] != 0:
+            self._wanted.setdefault(site, {})
+
     def add(self, page: int) -> None:
         """Add a page if the frontier will not hand it out: it was fetched, or is gone, or waits for ever at a site whose
         budget is used up. A page that is being fetched out of band is not added again."""
@@ -49,7 +64,9 @@ class OutOfBandFetches:
     def next(self, now: float) -> Visit | None:
         """Begin a visit to a site that may be visited now. Return None if there is none. Pages of abandoned sites are dropped."""
         for site in list(self._wanted):
-            if self._frontier.site_budgets[site] == 0:
+            # A visit to pages of the site has requested its lists, or will do so.
+            is_over = not self._wanted[site] and (not self._has_lists(site) or self._frontier.has_waiting(site))
+            if is_over or self._frontier.site_budgets[site] == 0:
                 del self._wanted[site]
             elif self._frontier.open_at(site) <= now:
                 return self._begin(site, now)
@@ -79,6 +96,6 @@ class OutOfBandFetches:
         """Return `answer`, given by a frontier that has no visit now, or an earlier time at which an out-of-band visit can
         begin."""
         moment = self.opens_at
-        if moment == math.inf or isinstance(answer, Rescore):
+        if (moment == math.inf and not self.awaits_lists) or isinstance(answer, Rescore):
             return answer
         return WaitUntil(min(moment, answer.time) if isinstance(answer, WaitUntil) else moment)

@@ -4,7 +4,7 @@ The loop fills a batch in the order of events. The store makes all of a batch du
 frontier's log of the same period. The database and the replayed frontier therefore always show the same moment.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from trapline.processor import ProcessorTime
@@ -106,6 +106,20 @@ class ListedPage(NamedTuple):
     dated: float  # the latest date of a change given there or in another list; infinity: none
 
 
+class PublishedList(NamedTuple):
+    """A sitemap or feed that the crawl knows, and what became of it. A later record with the same page replaces it."""
+
+    page: int  # the number of its URL
+    named_by: str  # ROBOTS, GUESS, LINK, INDEX, REDIRECT or SEED of crawler/recrawl/list_queue.py
+    speaks_for: str  # the sites on whose hosts it may list any page, separated by spaces; "": only pages of its folder; "*": all sites
+    level: int  # number of indexes and redirects that lead to it
+    requests: int = 0
+    state: str = "waiting"  # one of the states of crawler/recrawl/list_queue.py
+    entries: int = 0  # entries that were admitted
+    is_page: bool = False  # whether its URL is a page of the crawl as well
+    rejected: Mapping[str, int] = {}  # entries that were not admitted, by reason
+
+
 class KeptCopy(NamedTuple):
     """Our copy of a page, as a row of the table `copy`."""
 
@@ -199,3 +213,4 @@ class Batch(NamedTuple):
     # Targets of redirected seeds, which count as seeds too (crawler/discovery/scope.py), with the number of redirects.
     seeds: Sequence[tuple[str, int]] = ()
     processor: ProcessorTime | None = None  # of the loop in this run
+    published_lists: Sequence[PublishedList] = ()

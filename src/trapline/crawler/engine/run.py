@@ -139,7 +139,7 @@ class LiveCrawl:
         parts = built(loop, self._crawl, self._member, self._put)
         self._url_store, self._outbox, self._snapshots = parts.url_store, parts.outbox, parts.snapshots
         self._link_resolver, self._others, self._refresh = parts.link_resolver, parts.others, parts.refresh_setup
-        self._crawler, self._web = parts.crawler, parts.web
+        self._crawler, self._web, self._lists = parts.crawler, parts.web, parts.list_setup
         self._crawler.full = lambda: self._store.full
         if (stream := self._stream) is not None:
             self._crawler.stream = stream
@@ -269,6 +269,7 @@ class LiveCrawl:
             tally.abandoned_sites.most_common(MOST_ROWS),
             tally.rejected_links.most_common(MOST_ROWS),
             self._refetches(),
+            notes=self._crawler.unanswered_seeds.notes,
         )
 
     def _refetches(self) -> RefetchCounts | None:
@@ -305,6 +306,8 @@ class LiveCrawl:
         self._web.abort()
         if self._refresh is not None:
             self._refresh.close()
+        if self._lists is not None:
+            self._lists.close()
         if not self._failure and self._error is None:
             self._note()
             if not self._unsaved:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from trapline.crawler.discovery.scope import ANY
 from trapline.crawler.engine.options import PAUSE_S, PROTOCOLS, CrawlOptions, RefreshOptions
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.dns import read_hosts
@@ -45,6 +46,7 @@ class CrawlSettings:
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
     own_hosts: Sequence[str] = ()
+    sitemaps: bool | None = None
     # refresh
     refresh: bool = False
     continuous: bool = False
@@ -137,6 +139,7 @@ class CrawlSettings:
             include=tuple(self.include),
             exclude=tuple(self.exclude),
             own_hosts=tuple(host.strip(".").lower() for host in self.own_hosts),
+            sitemaps=True if self.sitemaps is None and self.scope != ANY else self.sitemaps,
             allow_private=self.allow_private,
             insecure=self.insecure,
             abandon=self.max_failed_visits,

@@ -127,6 +127,44 @@ def signal_counts_of(database: sqlite3.Connection) -> SignalCounts:
     return SignalCounts(*map(int, database.execute(sql).fetchone()))
 
 
+# ---- Seeds whose sites do not answer: the user learns this at once, and not only when the crawl ends.
+
+WORDS = {
+    failure.ROBOTS: "its robots.txt cannot be read (an error of the server)",
+    failure.TIMEOUT: "no answer in time",
+    failure.CLOSED: "the server closed the connection",
+    failure.ADDRESS: "its address may not be connected to",
+    failure.PROTOCOL: "the answer is not HTTP",
+}
+_MOST_UNANSWERED = 5
+
+
+class UnansweredSeeds:
+    """Notes for the user, one for each of the first seeds that did not answer. The crawler adds them; the view shows each once."""
+
+    def __init__(self, abandon: int) -> None:
+        """`abandon`: number of failed visits after which a site is abandoned."""
+        self._abandon = abandon
+        self._new = ""  # a note without the time of the next visit, which is known when the visit has ended
+        self._seen: set[str] = set()
+        self.notes: list[str] = []
+
+    def note(self, url: str, why: str) -> None:
+        if url not in self._seen and len(self._seen) <= _MOST_UNANSWERED:
+            self._seen.add(url)
+            self._new = f"{url}: {why}" if len(self._seen) <= _MOST_UNANSWERED else "further seeds do not answer"
+
+    def tried_again_at(self, seconds: float) -> None:
+        """Complete the last note, whose visit has ended. `seconds`: until the next visit may begin."""
+        if self._new:
+            is_last = self._abandon == 1
+            after = "the crawl does not try again" if is_last else f"next attempt in {duration(seconds)}"
+            self.notes.append(
+                f"{self._new}; {after}, {counted(self._abandon, 'attempt')} at most (--max-failed-visits)"
+            )
+            self._new = ""
+
+
 # ---- The status of a crawl, for display: its progress, rates of the last seconds, busiest sites, errors, and rejected links.
 
 RECENT_S = 5.0  # the period of current rates

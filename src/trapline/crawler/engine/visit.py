@@ -89,7 +89,10 @@ class VisitWorker:
         "_end",
         "_fruitless",
         "_last",
+        "_lists_left",
+        "_most",
         "_not_before",
+        "_pages",
         "_paused_at",
         "_requests",
         "_responses",
@@ -101,6 +104,7 @@ class VisitWorker:
         "_urls",
         "_visit",
         "_web",
+        "_why",
         "_window",
     )
 
@@ -109,6 +113,9 @@ class VisitWorker:
     ) -> None:
         self._web, self._crawler, self._visit, self._site, self._urls = web, crawler, visit, site, urls
         self._conditions = conditions  # one for each page, or an empty list
+        self._pages = list(visit.pages)  # pages and lists to request, in order; `_urls` has their URLs
+        self._lists_left = -1  # number of lists that may still be requested; -1: not known yet
+        self._most = 0  # largest number of requests, if lists are requested
         self._at = 0  # index of the next page to request
         self._last = len(urls)  # index of the first page not to request
         self._requests: deque[PageRequest] = deque()  # _request appends, answers remove from the left
@@ -127,6 +134,7 @@ class VisitWorker:
         self._allowed = 0  # total number of requests on this connection that the server announced; 0: it did not
         self._state = VisitState.CONNECTING
         self._paused_at = 0.0
+        self._why = ""  # why there is no connection, for people
 
     def _pipelined(self) -> int:
         """Return how many requests may be in flight at the same time."""
@@ -169,26 +177,73 @@ class VisitWorker:
         if self._state in _SENDS_NOTHING:
             return
         crawler, site, web = self._crawler, self._site, self._web
-        while self._at < self._last and len(self._requests) < self._window:
+        while len(self._requests) < self._window and self._has_more():
             if not crawler.may_request(self._visit) or web.now() - self._began > MOST_SECONDS:
-                self._last = self._at
+                self._request_no_more()
                 break
             if crawler.waits(self._store_has_room):
                 self._state = VisitState.WAITS_FOR_STORE
                 return
-            page, url = self._visit.pages[self._at], self._urls[self._at]
+            is_list = self._put_list_first()
+            page, url = self._pages[self._at], self._urls[self._at]
             condition = self._conditions[self._at] if self._conditions else b""
             self._at += 1
             target = url[len(site.origin) :]
             if not site.robots.allows(target):  # type: ignore[union-attr]  # known by now
-                crawler.disallowed(self._visit, site, page, url)
+                if is_list:
+                    crawler.list_disallowed(page)
+                else:
+                    crawler.disallowed(self._visit, site, page, url)
                 continue
             request = web.request_for(site, target, condition)
-            self._requests.append(PageRequest(page, url, web.now(), request))
-            crawler.requested(self._visit)
+            self._requests.append(PageRequest(page, url, web.now(), request, is_list))
+            if not is_list:
+                crawler.requested(self._visit)
             self._connection.send(request)  # type: ignore[union-attr]  # open by now
         if not self._requests:
             self._finish()
+
+    def _has_more(self) -> bool:
+        """Return whether there is a page or a list to request."""
+        return self._at < self._last or self._is_list_next()
+
+    def _request_no_more(self) -> None:
+        self._last, self._lists_left = self._at, 0
+
+    def _is_list_next(self) -> bool:
+        """Return whether a list is to be requested before the next page."""
+        if self._lists_left == 0 or not self._crawler.has_lists(self._site.id):
+            return False
+        if self._lists_left < 0:
+            self._most = self._crawler.frontier.connection_limit(self._site.id)
+            self._lists_left = self._most_lists()
+        return self._lists_left > 0 and self._at < self._most
+
+    def _most_lists(self) -> int:
+        """Return how many lists this visit may request.
+
+        Lists count towards the requests of a visit (k), and take at most half of them, so that the pages of a site do not wait
+        for all of its lists. If k is 1, every second visit requests a list.
+        """
+        if not self._visit.pages:
+            return self._most
+        if self._most > 1:
+            return self._most // 2
+        is_turn, self._site.is_list_next = self._site.is_list_next, not self._site.is_list_next
+        return int(is_turn)
+
+    def _put_list_first(self) -> bool:
+        """Put the next list of the site before the next page, if there is one to request. Return whether there is."""
+        if not self._is_list_next():
+            return False
+        self._lists_left -= 1
+        page, url = self._crawler.next_list(self._site)
+        self._pages.insert(self._at, page)
+        self._urls.insert(self._at, url)
+        if self._conditions:
+            self._conditions.insert(self._at, b"")
+        self._last = min(self._last + 1, self._most)
+        return True
 
     # ---- events of the connection
 
@@ -215,16 +270,17 @@ class VisitWorker:
         if verdict.retry_after_s:
             self._not_before = self._web.now() + verdict.retry_after_s
         if verdict.ends_visit:
-            self._last = self._at
+            self._request_no_more()
         if not response.keep_alive:
             self._leave(failure.CLOSED, connection.address)
-        elif self._at < self._last and self._site.pause_s > 0.0:
+        elif self._site.pause_s > 0.0 and self._has_more():
             self._pause()
         else:
             self._request()
 
     def lost(self, connection: Connection, kind: str, unanswered: int) -> None:
         self._connection, self._responses = None, connection.responses_received
+        self._why = connection.why_not_connected
         self._web.gone(connection)
         self._no_connection(connection.address, kind, connection.is_answering)
 
@@ -316,8 +372,9 @@ class VisitWorker:
     def _fail_site(self, kind: str) -> None:
         """End a visit that got no connection or no robots.txt. The site has failed and backs off; its pages wait as before."""
         self._site_failed = True
-        request = PageRequest(self._visit.pages[self._at], self._urls[self._at], self._began, b"")
-        self._crawler.site_failed(self._visit, self._site, request, kind)
+        if self._at < len(self._pages):  # an out-of-band visit may have no page
+            request = PageRequest(self._pages[self._at], self._urls[self._at], self._began, b"")
+            self._crawler.site_failed(self._visit, self._site, request, kind, self._why)
         self._finish()
         if kind == failure.CONNECT:
             self._web.next_address(self._site)

@@ -25,7 +25,7 @@ from trapline.crawler.files.snapshot_schedule import Snapshots
 from trapline.crawler.inspect.database_reader import opened, scope
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages
 from trapline.crawler.recrawl.copies import Copies
-from trapline.crawler.recrawl.published_lists import Offload
+from trapline.crawler.recrawl.published_lists import Offload, PublishedLists, Senders
 from trapline.crawler.recrawl.signal_intake import SignalIntake
 from trapline.crawler.store.outbox import Outbox
 from trapline.fetch.address import Guard
@@ -58,15 +58,18 @@ class RefreshSetup:
         signals: Path | None = None,
         others: OtherPartitions | None = None,
         expanded_bytes: int = Limits.expanded_bytes,
+        guesses: bool = False,
+        discovers: bool = True,
     ) -> None:
         """`signals`: the folder of signals.db, if it is not `folder`. `others`: the other partitions, if the crawl is one of
-        several. `expanded_bytes`: largest size of a published list after its content coding is removed."""
+        several. `expanded_bytes`: largest size of a published list after its content coding is removed. `guesses`,
+        `discovers`: see `PublishedLists`."""
         agenda = Agenda(frontier, refresher, Turns(options.share, options.price, options.rate), options.continuous)
         self.copies = Copies(folder / DATABASE)
         self._inbox, self._offload = Inbox(signals or folder, _BUSY_S), Offload(asyncio.get_running_loop())
         intake_parts = (refresher, frontier, link_resolver, self._inbox, outbox, clock, self._offload)
         self.signal_intake = SignalIntake(
-            *intake_parts, send_listed=others.send_listed if others else None, expanded_bytes=expanded_bytes
+            *intake_parts, senders=_senders(others), expanded_bytes=expanded_bytes, guesses=guesses, discovers=discovers
         )
         reading = Reading(folder)
         self.signal_intake.restore(reading)
@@ -82,6 +85,45 @@ class RefreshSetup:
         self.copies.close()
 
 
+# ---- The parts of a crawl that fetches each page once, and reads sitemaps and feeds.
+
+
+class ListSetup:
+    def __init__(
+        self,
+        options: CrawlOptions,
+        folder: Path | None,
+        frontier: Frontier,
+        link_resolver: LinkResolver,
+        outbox: Outbox,
+        clock: Callable[[], float],
+        others: OtherPartitions | None,
+    ) -> None:
+        self._offload = Offload(asyncio.get_running_loop())
+        self.published_lists = PublishedLists(
+            frontier,
+            link_resolver,
+            outbox,
+            clock,
+            self._offload,
+            options.limits.expanded_bytes,
+            senders=_senders(others),
+            guesses=options.guesses_sitemaps,
+            discovers=options.reads_lists,
+        )
+        if folder is not None:
+            reading = Reading(folder)
+            self.published_lists.restore(reading)
+            reading.close()
+
+    def close(self) -> None:
+        self._offload.close()
+
+
+def _senders(others: OtherPartitions | None) -> Senders | None:
+    return Senders(others.send_listed, others.send_list) if others is not None else None
+
+
 # ---- parts
 
 
@@ -93,6 +135,7 @@ class Parts:
     link_resolver: LinkResolver
     others: PartitionExchange | None  # None: the crawl has one partition
     refresh_setup: RefreshSetup | None  # None: every page is fetched once
+    list_setup: ListSetup | None  # None: the refresh setup reads lists
     crawler: Crawler
     web: LiveWeb
 
@@ -116,6 +159,9 @@ def built(loop: asyncio.AbstractEventLoop, crawl: Opened, member: Member | None,
     refresh = _refresh_setup(
         crawl, link_resolver, outbox, lambda: web.now(), url_store, member.signals if member else None, others
     )
+    lists = None
+    if refresh is None:
+        lists = ListSetup(options, folder, state.frontier, link_resolver, outbox, lambda: web.now(), others)
     scores = (resume.scores_of(folder) if folder else Scores()) if crawl.strategy.page.scores else None
     crawler = Crawler(
         state.frontier,
@@ -126,12 +172,13 @@ def built(loop: asyncio.AbstractEventLoop, crawl: Opened, member: Member | None,
         tally=state.tally,
         refetch=refresh.refetch if refresh else None,
         signal_intake=refresh.signal_intake if refresh else None,
+        published_lists=lists.published_lists if lists else None,
         others=others,
     )
     web = LiveWeb(loop, options, crawler, site_resolver, scores)
     site_resolver.start(crawler, loop)
     site_resolver.look_up_remaining(state.sites)
-    return Parts(url_store, outbox, snapshots, link_resolver, others, refresh, crawler, web)
+    return Parts(url_store, outbox, snapshots, link_resolver, others, refresh, lists, crawler, web)
 
 
 def _link_resolver(
@@ -180,7 +227,9 @@ def _refresh_setup(
     if options is None or state.refresher is None or folder is None:
         return None
     parts = (link_resolver, outbox, clock, url_store, signals, others)
-    return RefreshSetup(options, folder, frontier, state.refresher, *parts, crawl.options.limits.expanded_bytes)
+    given = crawl.options
+    about_lists = (given.limits.expanded_bytes, given.guesses_sitemaps, given.reads_lists)
+    return RefreshSetup(options, folder, frontier, state.refresher, *parts, *about_lists)
 
 
 def _settings(options: CrawlOptions) -> CrawlerSettings:

@@ -18,7 +18,7 @@ from trapline.crawler.files.lock import LOCK, Lock, take
 from trapline.errors import ConfigError
 from trapline.output import check_writable, sync
 
-FORMAT = 9
+FORMAT = 10
 DATABASE = "crawl.db"
 ARCHIVES = "warc"
 INDEX = "index.cdxj"

@@ -1,4 +1,4 @@
--- crawl.db, format 9. While a crawl runs, rows are only appended, except for counts, `copy` and `listed_page`, and for old rows
+-- crawl.db, format 10. While a crawl runs, rows are only appended, except for counts, `copy`, `listed_page` and `published_list`, and for old rows
 -- that are deleted (crawler/store/database.py). Indexes are built when the crawl closes (crawler/store/keeper.py).
 -- Times are wall-clock seconds since 1970; durations are seconds. docs/crawl-folder.md explains each column.
 
@@ -123,6 +123,18 @@ create table listed_page (         -- pages that a sitemap or a feed lists
     page integer primary key,
     by integer not null,           -- the page that lists it
     dated real                     -- the latest date of a change in this or another list; null: no list has a date
+);
+
+create table published_list (      -- sitemaps and feeds that the crawl knows
+    page integer primary key,      -- the page with its URL
+    named_by text not null,        -- robots.txt, guess, link, index, redirect or seed
+    speaks_for text not null,      -- sites on whose hosts it may list any page; '': only pages of its folder; '*': all sites
+    level integer not null,        -- number of indexes and redirects that lead to it
+    requests integer not null,     -- requests besides those of pages
+    state text not null,           -- waiting, read, page, missing, failed, forbidden, no list, site full
+    entries integer not null,      -- entries that were admitted
+    is_page integer not null,      -- 1: its URL is a page of the crawl as well; 0: it is requested besides pages, and is no page
+    rejected text not null         -- JSON: number of other entries by reason
 );
 
 -- Messages for other partitions, until these have them: links, control messages, and what was handed over when the crawl grew.

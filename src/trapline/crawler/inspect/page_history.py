@@ -4,6 +4,7 @@
 It is plain Python and scans whole tables: fast enough for people, too slow for the crawl loop.
 """
 
+import json
 import sqlite3
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -55,6 +56,8 @@ class PageHistory:
     url: str
     is_seed: bool
     discovery: Discovery | None
+    listed_by: str | None  # URL of a sitemap or feed that lists it
+    list_role: str | None  # what the page is as a sitemap or feed: what names it, and what became of it
     tries: list[Try]
     site_before: float | None  # when the site's visit before the first try ended; None: there was none
     fetched_before: int | None  # number of pages of its site fetched before it; None: it was not fetched
@@ -143,6 +146,8 @@ def page_account(database: sqlite3.Connection, target: Target) -> PageHistory:
         url=target.name,
         is_seed=target.name in options(database).seeds,
         discovery=_discovery(database, target.page),
+        listed_by=_listed_by(database, target.page),
+        list_role=_list_role(database, target.page),
         tries=tries,
         site_before=_end_of_visit_before(database, target.site, tries[0]) if tries else None,
         fetched_before=_fetched_before(database, target.site, first) if first else None,
@@ -184,6 +189,37 @@ def _discovery(database: sqlite3.Connection, page: int) -> Discovery | None:
     source = min(linking, key=linking.__getitem__)
     (url,) = database.execute("select url from page where id = ?", (source,)).fetchone()
     return Discovery(url, linking[source], len(linking) - 1)
+
+
+def _listed_by(database: sqlite3.Connection, page: int) -> str | None:
+    sql = "select url from listed_page join page on page.id = listed_page.by where listed_page.page = ?"
+    row = database.execute(sql, (page,)).fetchone()
+    return row[0] if row else None
+
+
+_NAMED_BY = {
+    "robots.txt": "named by robots.txt",
+    "guess": "requested because robots.txt names no sitemap",
+    "link": "linked by a page",
+    "index": "listed by another sitemap",
+    "redirect": "the target of another one's redirect",
+    "seed": "a seed",
+}
+
+
+def _list_role(database: sqlite3.Connection, page: int) -> str | None:
+    row = database.execute(
+        "select named_by, requests, state, entries, rejected from published_list where page = ?", (page,)
+    ).fetchone()
+    if row is None:
+        return None
+    named_by, requests, state, entries, rejected = row
+    outcome = f"{state}, {entries:,} entries admitted" if state == "read" else state
+    others = ", ".join(f"{number:,} ({reason})" for reason, number in json.loads(rejected).items())
+    return (
+        f"sitemap or feed, {_NAMED_BY.get(named_by, named_by)}: {outcome}{f', rejected: {others}' if others else ''}"
+        f"{f'; {requests} requested besides the pages' if requests else ''}"
+    )
 
 
 def _has(links: bytes, wanted: bytes) -> bool:

@@ -7,16 +7,19 @@ page that the store has not acknowledged is not included.
 import json
 import math
 import sqlite3
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from trapline.crawler.discovery.scope import ACCEPT, DOMAIN, EXCLUDE, HOST, INCLUDE, PORT, TRAP
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import FULL, RETURNED, TOO_MANY, VISITS
-from trapline.crawler.engine.status import FORBIDDEN, KIND, signal_counts_of, tally_of
+from trapline.crawler.engine.status import FORBIDDEN, IS_PAGE, KIND, signal_counts_of, tally_of
 from trapline.crawler.files.layout import SUMMARY
 from trapline.crawler.inspect.audit import Audit, audit
 from trapline.crawler.inspect.database_reader import meta, opened, options
@@ -97,6 +100,7 @@ def summary_of(database: sqlite3.Connection, politeness: Audit) -> dict[str, Any
         "quality": quality_of(database),
         "quality_source": settings.quality,
         **_counts(database),
+        **_lists(database),
         **_changes(database),
         **_parallel(kept, totals, settings.refresh is not None),
     }
@@ -168,7 +172,7 @@ def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
         "sites": _count(database, "site"),
         "abandoned_sites": sum(abandoned_sites.values()),
         "abandoned_sites_by_kind": abandoned_sites,
-        "urls_known": _count(database, "page"),
+        "urls_known": _count(database, "page") - _count(database, "published_list where not is_page"),
         "rejected_links": rejected_links_of(database),
     }
 
@@ -210,6 +214,38 @@ def _counts(database: sqlite3.Connection) -> dict[str, Any]:
         "warc_bytes": int(archived),
         "cdxj_bytes": database.execute("select bytes from cdxj").fetchone()[0],
     }
+
+
+def _lists(database: sqlite3.Connection) -> dict[str, Any]:
+    """Return the counts about sitemaps and feeds, and about the pages that they list."""
+    requested, read = database.execute(
+        "select total(requests > 0 or is_page), total(state = 'read') from published_list"
+    ).fetchone()
+    rejected: Counter[str] = Counter()
+    for (text,) in database.execute("select rejected from published_list where rejected != '{}'"):
+        rejected.update(json.loads(text))
+    only_listed = pages_only_listed(database)
+    fetched = database.execute(f"select distinct page from fetch where {IS_PAGE}") if only_listed else ()
+    return {
+        "lists_requested": int(requested),
+        "lists_read": int(read),
+        "pages_listed": _count(database, "listed_page"),
+        "pages_only_listed": len(only_listed),
+        "pages_only_listed_fetched": sum(page in only_listed for (page,) in fetched),
+        "rejected_entries": dict(rejected.most_common()),
+    }
+
+
+def pages_only_listed(database: sqlite3.Connection) -> set[int]:
+    """Return the pages that a sitemap or a feed lists, that no fetched page links to, and that are not seeds."""
+    listed = {page for (page,) in database.execute("select page from listed_page")}
+    if not listed:
+        return listed
+    seeds = frozenset(options(database).seeds)
+    listed -= {page for page, url in database.execute("select id, url from page") if url in seeds}
+    for (links,) in database.execute("select links from fetch where links != x''"):
+        listed.difference_update(np.frombuffer(links, "<i4").tolist())
+    return listed
 
 
 def _changes(database: sqlite3.Connection) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Pages that are fetched again: conditional requests, copies, and what signals, feeds and sitemaps say about changes."""
+"""Pages that are fetched again, and what providers tell: conditional requests, copies, signals, sitemaps and feeds."""

@@ -33,13 +33,13 @@ class MovedPages:
 
     def leave(self, pages: Sequence[int], now: float) -> list[MovedPage]:
         """Remove the pages, which another partition owns from now on. Return what is known of each."""
-        copies, published_lists = self._refetch.copies.rows(pages), self._signal_intake.published_lists
+        copies, list_signals = self._refetch.copies.rows(pages), self._signal_intake.list_signals
         if self._lists is None:
-            self._lists = published_lists.whole | self._signal_intake.signal_recorder.listed.published_lists
+            self._lists = list_signals.whole | self._signal_intake.signal_recorder.listed.published_lists
         found = [MovedPage(self._refresher.evidence(page), page in self._lists, copies.get(page)) for page in pages]
         for page in pages:
             self._refresher.moved(page, now)
-            published_lists.have_whole(page, False)
+            list_signals.have_whole(page, False)
         return found
 
     def outcomes(self, site: int) -> list[float]:
@@ -58,7 +58,7 @@ class MovedPages:
         for page, (evidence, whole, copy) in zip(pages, moved, strict=True):
             self._refresher.adopt(page, site, evidence, now)
             if whole:
-                self._signal_intake.published_lists.have_whole(page, True)
+                self._signal_intake.list_signals.have_whole(page, True)
             if copy is not None:
                 self._refetch.adopt(page, site, copy)
 

@@ -1,47 +1,49 @@
-"""Published lists: sitemaps, feeds and schedules, which tell of other pages; and where they are.
+"""Published lists: sitemaps and feeds, which name other pages; and where they are.
 
-Lists are pages like others: the frontier's rules apply to their first fetch, the refresher's to further ones. When a list
-arrives, it is read here. Each date of a change is a signal, each future date is a published point, and each URL that was
-never seen is a new page. What lists say of pages, and which lists are not read to their end yet, is in memory while the
-crawl runs and also in the database (`restore`). Dates are by the wall clock until they are passed on (signal_recorder.py).
-Long lists are read by a thread of `Offload`, so that the loop goes on.
+A list is named by a robots.txt, a page, another list, or a redirect; the sitemap of a site is also guessed (`robots`). In
+most crawls the list is then requested once, besides the pages (list_queue.py). In a crawl that fetches pages again it is
+discovered as a page, so that the refresher fetches it again too. When a list arrives, it is read here, and each URL that
+was never seen is a new page, by the same rules as a link. What a list says about changes goes to list_signals.py.
+
+Lists that are not read to their end yet are known to the database, so that a killed crawl requests them again. Long lists
+are read by a thread of `Offload`, so that the loop goes on.
 """
 
 import asyncio
 import math
-import sqlite3
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.discovery.sites import Site
 from trapline.crawler.engine.judge import FetchVerdict
 from trapline.crawler.files.reading import Reading
-from trapline.crawler.recrawl.signal_recorder import NOTED, SignalRecorder
-from trapline.crawler.robots.site_robots import PATH
+from trapline.crawler.recrawl import list_queue
+from trapline.crawler.recrawl.list_queue import ListQueue
+from trapline.crawler.recrawl.list_signals import FEED, SITEMAP, ListSignals
+from trapline.crawler.recrawl.listed_pages import Listed
 from trapline.crawler.store.outbox import Outbox
 from trapline.fetch.http.content import decoded
 from trapline.fetch.http.response import Response
-from trapline.refresh.live.refresher import Refresher
-from trapline.signals.inbox import CHANGED, CHANNELS, Inbox
+from trapline.fetch.urls import canonical
+from trapline.frontier import FAILED, FETCHED, Frontier
+from trapline.frontier.layout import UNKNOWN
+from trapline.signals.published import feed as feeds
 from trapline.signals.published.feed import Feed, read_feed
 from trapline.signals.published.files import GZIP
-from trapline.signals.published.list_discovery import Relations, kind_of, of_response, of_robots
+from trapline.signals.published.list_discovery import kind_of, of_response, of_robots
 from trapline.signals.published.schedule import Schedule, read_schedule
-from trapline.signals.published.sitemap import Sitemap, read_sitemap
+from trapline.signals.published.sitemap import ANY_HOST, NO_DATE, Sitemap, read_sitemap
 
 T = TypeVar("T")
-SITEMAP, FEED, SCHEDULE = (CHANNELS.index(name) for name in ("sitemap", "feed", "schedule"))
-_MOST_CITED = 100_000
-_MOST_WHOLE = 10_000  # the set is written as a whole, with each batch in which it changed
+SendListed = Callable[[Sequence[str]], None]
+SendList = Callable[[str, str, int], None]
 _LONG_BYTES = 65_536  # a longer body is read in a thread (`Offload`): reading this much takes 10 ms
 _LISTED_AT_ONCE = 1_000  # entries of a list that are taken in at a time
 _HEAD_BYTES = 16_384  # the beginning of a page, which contains its <link>s
-_MOST_AHEAD, _MOST_AHEAD_OF_ONE = 100_000, 100  # remembered pages that are not fetched yet, and points of each
-_RHYTHM_P = 0.5  # the initial probability that a feed changes when it says so; later the refresher learns it
-_DAY_S = 86_400.0
-_AHEAD_S = 30 * _DAY_S  # how far ahead the rhythm of a feed is used
+_GUESSED = "/sitemap.xml"
 
 
 class Offloading(Protocol):
@@ -54,74 +56,150 @@ class Offloading(Protocol):
     def soon(self, callback: Callable[[], None]) -> None: ...
 
 
+class Senders(NamedTuple):
+    """How to pass on URLs that other partitions own."""
+
+    entries: SendListed  # pages that a list names
+    one_list: SendList  # a list: its URL, the sites that it may speak for, and its level
+
+
 class PublishedLists:
     def __init__(
         self,
-        signal_recorder: SignalRecorder,
-        refresher: Refresher,
+        frontier: Frontier,
         link_resolver: LinkResolver,
-        inbox: Inbox,
         outbox: Outbox,
         clock: Callable[[], float],
         offload: Offloading,
         expanded_bytes: int,
+        *,
+        listed: Listed | None = None,
+        signals: ListSignals | None = None,
+        senders: Senders | None = None,
+        guesses: bool = False,
+        discovers: bool = True,
     ) -> None:
-        """`expanded_bytes`: largest size of a list after its content coding is removed."""
-        self._signal_recorder, self._refresher, self._link_resolver = signal_recorder, refresher, link_resolver
-        self._inbox, self._outbox, self._clock, self._offload = inbox, outbox, clock, offload
-        self._expanded_bytes = expanded_bytes
-        self._own = 0  # the number of the last signal that was read here; these numbers count down from 0
-        self._cited: set[str] = set()  # sitemaps that a robots.txt names: they may list any page of their site
-        self._ahead: dict[str, Sequence[tuple[float, float]]] = {}  # by URL: published points of pages not fetched yet
-        # Pages to request without a condition. Schedules: what they say of pages that are not fetched yet is lost when the crawl stops.
-        # Lists that are not read to their end: the crawl may be killed before it has read them.
-        self.whole: set[int] = set()
-        self.topics: set[str] = set()  # WebSub topics that were written to this inbox in this run
+        """`expanded_bytes`: largest size of a list after its content coding is removed. `signals`: what lists say about changes,
+        if the crawl fetches pages again. `guesses`: whether /sitemap.xml is requested from sites whose robots.txt names no
+        sitemap. `discovers`: whether lists are looked for; without that, only seeds and the lists that they name are read."""
+        self._frontier, self._link_resolver, self._clock, self._offload = frontier, link_resolver, clock, offload
+        self._expanded_bytes, self._signals, self._senders = expanded_bytes, signals, senders
+        self._guesses, self._discovers = guesses, discovers
+        self._listed = listed or Listed(outbox)
+        self.queue = ListQueue(frontier, link_resolver, outbox)
+        self._under_way = 0  # lists that are being read
+        self.was_read: Callable[[], None] = lambda: None  # called when a list was read to its end; set by the crawler
 
-    def restore(self, reading: Reading, own: int) -> None:
-        self._own = own
-        self.whole.update(reading.whole())
-        for robots in reading.robots():
-            if robots.status == 200:
-                self._cite(of_robots(robots.body, self._link_resolver.sites[robots.site].origin + PATH))
+    def restore(self, reading: Reading) -> None:
+        self.queue.restore(reading.published_lists())
+        if self._signals is None:
+            self._listed.restore(reading.listed_pages())
 
-    def listen(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
-        kind = kind_of(verdict.mime, verdict.body, url)
-        if kind in ("sitemap", "feed", "schedule"):
-            self._read(
-                kind,
-                page,
-                url,
-                _Body(verdict.body, response, self._expanded_bytes),
-                now - self._signal_recorder.ahead_s(now),
-            )
-        else:
-            self._discover(of_response(response.headers, url, verdict.body[:_HEAD_BYTES]), now)
+    def reads(self, url: str) -> bool:
+        """Return whether the page at this URL is read if it is a list."""
+        return self._discovers or self._link_resolver.is_seed(url)
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether lists are being read, which may bring new pages."""
+        return self._under_way > 0
 
     # ---- where lists are
 
-    def robots(self, url: str, body: bytes, now: float) -> None:
+    def robots(self, site: Site, url: str, body: bytes, now: float) -> None:
+        """Take in the robots.txt of a site, or that at another `url` which counts in its place. It may name sitemaps and
+        schedules."""
+        if not self._discovers:
+            return
         found = of_robots(body, url)
-        self._cite(found)
-        self._discover(found, now)
+        for sitemap in found.sitemaps:
+            self._want(sitemap, list_queue.ROBOTS, site.origin, 0, now)
+        if self._signals is not None and found.schedules:
+            self._signals.discover(found.schedules, now)
+        if self._guesses and not found.sitemaps:
+            self._want(site.origin + _GUESSED, list_queue.GUESS, site.origin, 0, now)
 
-    def _cite(self, found: Relations) -> None:
-        if len(self._cited) < _MOST_CITED:
-            self._cited.update(found.sitemaps)
+    def received(self, url: str, speaks_for: str, level: int, now: float) -> None:
+        """Take in a list of ours that another partition found."""
+        self._want(url, list_queue.ROBOTS, speaks_for, level, now)
 
-    def _discover(self, found: Relations, now: float) -> None:
-        urls = (*found.sitemaps, *found.schedules, *found.feeds)
-        if urls:
-            self._signal_recorder.discover_listed(urls, now)
+    def listen(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
+        """Take in a page that was fetched: it may be a list, or name lists."""
+        if not self.reads(url):
+            return
+        if kind := self._kind(verdict, url):
+            self.queue.is_page(page)
+            self._read(kind, page, url, _Body(verdict.body, response, self._expanded_bytes), now)
+            return
+        if not self._discovers:
+            return
+        found = of_response(response.headers, url, verdict.body[:_HEAD_BYTES])
+        for named in (*found.sitemaps, *found.feeds):
+            self._want(named, list_queue.LINK, "", 0, now)
+        if self._signals is not None and found.schedules:
+            self._signals.discover(found.schedules, now)
+
+    def _want(self, url: str, named_by: str, speaks_for: str, level: int, now: float) -> str:
+        """Request a list, or discover it as a page if the crawl fetches pages again. A guess may be wrong, and is no page yet.
+        Return why the list is rejected, or ""."""
+        if self._senders is not None and not self._link_resolver.is_ours(url):
+            self._senders.one_list(url, speaks_for, level)
+            return ""
+        as_page = self._signals is not None and named_by != list_queue.GUESS
+        page, reason = self.queue.add(url, named_by, speaks_for, level, now, as_page=as_page)
+        if as_page and page >= 0:
+            self._discover_unknown([page], now)
+        return reason
+
+    def _discover_unknown(self, pages: Sequence[int], now: float) -> None:
+        states = self._frontier.page_states
+        new = [page for page in dict.fromkeys(pages) if states[page] == UNKNOWN]
+        if new:
+            self._frontier.discover(new, now)
+
+    # ---- answers to requests for lists
+
+    def came(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
+        """Take in the answer to the request for a list."""
+        if verdict.result == FAILED:
+            self.queue.retry(page)
+        elif 300 <= response.status < 400:
+            self._redirected(page, url, next(iter(verdict.links), ""), now)
+        elif verdict.result != FETCHED:
+            self.queue.finished(page, list_queue.MISSING)
+        elif kind := self._kind(verdict, url):
+            self._read(kind, page, url, _Body(verdict.body, response, self._expanded_bytes), now)
+            if self._signals is not None:
+                self.queue.is_page(page)  # the guess was right
+                self._discover_unknown([page], now)
+        else:
+            self.queue.finished(page, list_queue.NO_LIST)
+
+    def _redirected(self, page: int, url: str, location: str, now: float) -> None:
+        target = canonical(location, url) if location else None
+        self.queue.finished(page, list_queue.REDIRECT if target else list_queue.MISSING)
+        if target is not None:
+            self._want(target, list_queue.REDIRECT, self.queue.speaks_for(page), self.queue.level(page) + 1, now)
 
     # ---- what lists say
 
-    def _read(self, kind: str, page: int, url: str, body: "_Body", date: float) -> None:
-        """Read a list, a long one in the thread. `date`: the current time by the wall clock."""
-        cited = url in self._cited
+    def _kind(self, verdict: FetchVerdict, url: str) -> str:
+        """Return the kind of list that a body is, or "". Schedules name no new pages: only signals come from them."""
+        kind = kind_of(verdict.mime, verdict.body, url)
+        return "" if kind == "schedule" and self._signals is None else kind
+
+    def _read(self, kind: str, page: int, url: str, body: "_Body", now: float) -> None:
+        """Read a list, a long one in the thread."""
+        is_seed = self._link_resolver.is_seed(url)
+        state = list_queue.WAITING if self._signals is None else list_queue.PAGE
+        self.queue.reading(page, list_queue.SEED if is_seed else list_queue.LINK, ANY_HOST if is_seed else "", state)
+        date, sites = now - (self._signals.ahead_s(now) if self._signals else 0.0), self.queue.speaks_for(page)
         if kind == "sitemap":
             self._read_with(
-                lambda file: read_sitemap(file, url, cited, date), body, page, lambda found: self._sitemap(page, found)
+                lambda file: read_sitemap(file, url, bool(sites), date, sites),
+                body,
+                page,
+                lambda found: self._sitemap(page, found),
             )
         elif kind == "feed":
             self._read_with(
@@ -133,96 +211,91 @@ class PublishedLists:
             )
 
     def _read_with(self, read: Callable[[bytes], T], body: "_Body", page: int, take: Callable[[T], None]) -> None:
+        self._under_way += 1
         if not body.is_long:
             take(read(body.decoded()))
             return
-        # If too much work waits, the list is not read now; it stays in `whole`, and is read after its next fetch.
-        self.have_whole(page, True)
-        self._offload.read(lambda: read(body.decoded()), take, body.size)
-
-    def have_whole(self, page: int, yes: bool) -> None:
-        """Set whether the page's next request has no condition."""
-        if yes != (page in self.whole) and (not yes or len(self.whole) < _MOST_WHOLE):
-            (self.whole.add if yes else self.whole.discard)(page)
-            self._outbox.whole = self.whole
+        if self._signals is not None:
+            self._signals.have_whole(page, True)
+        if not self._offload.read(lambda: read(body.decoded()), take, body.size):
+            # Too much work waits. A list that is a page stays in `whole`, and is read after its next fetch.
+            self._under_way -= 1
+            if self._signals is None:
+                self.queue.retry(page)
 
     def _sitemap(self, page: int, found: Sitemap) -> None:
-        dates = math.nan if found.uniform_dates else 1.0
-        entries = [*found.sitemaps, *found.entries]
-        self._list(page, SITEMAP, [(entry.url, entry.lastmod * dates) for entry in entries])
+        now, dates = self._clock(), math.nan if found.uniform_dates else 1.0
+        sites, level = self.queue.speaks_for(page), self.queue.level(page) + 1
+        reasons = [self._want(sitemap.url, list_queue.INDEX, sites, level, now) for sitemap in found.sitemaps]
+        entries = [*found.sitemaps, *found.entries] if self._signals is not None else found.entries
+        dated = [(entry.url, entry.lastmod * dates) for entry in entries]
+        self._list(page, SITEMAP, dated, Counter(found.problems) + Counter(filter(None, reasons)))
 
     def _feed(self, page: int, url: str, found: Feed) -> None:
-        self._list(page, FEED, [(entry.url, entry.updated) for entry in found.entries])
-        for hub in found.hubs[:1]:
-            self._topic(found.self_url or url, hub)
-        date = self._clock() - self._signal_recorder.ahead_s(self._clock())
-        ahead = [(at, _RHYTHM_P) for at in found.points(date, _AHEAD_S)]
-        if ahead:
-            self._publish(page, FEED, ahead)
-
-    def _topic(self, url: str, hub: str) -> None:
-        if url not in self.topics and len(self.topics) < _MOST_CITED:
-            with suppress(sqlite3.Error):  # the next fetch of the feed tries again
-                self._inbox.topic(url, hub)
-                self.topics.add(url)
+        entries, problems = [(entry.url, entry.updated) for entry in found.entries], Counter(found.problems)
+        if self.queue.speaks_for(page) == ANY_HOST:
+            entries += [(link, math.nan) for link in found.rejected_links]
+            del problems[feeds.OTHER_HOST]
+        if self._signals is not None:
+            self._signals.feed(page, url, found)
+        self._list(page, FEED, entries, problems)
 
     def _schedule(self, page: int, found: Schedule) -> None:
-        self.have_whole(page, True)
-        pages = self._link_resolver.find(list(found.points))
-        for scheduled, (url, ahead) in zip(pages, found.points.items(), strict=True):
-            if scheduled in self._refresher:
-                self._publish(scheduled, SCHEDULE, ahead)
-            elif len(self._ahead) < _MOST_AHEAD:
-                self._ahead[url] = ahead[:_MOST_AHEAD_OF_ONE]
+        if self._signals is not None:
+            self._signals.schedule(page, found)
+        self._is_read(page, 0, {})
 
-    def publish_pending_points(self, page: int, url: str) -> None:
-        """Publish what a schedule said of the page before its first fetch."""
-        if self._ahead and (ahead := self._ahead.pop(url, ())):
-            self._publish(page, SCHEDULE, ahead)
-
-    def _publish(self, page: int, channel: int, dates: Sequence[tuple[float, float]]) -> None:
-        if page in self._refresher:
-            now = self._clock()
-            ahead_s = self._signal_recorder.ahead_s(now)
-            self._refresher.publish(page, channel, [(date + ahead_s, p) for date, p in dates], now)
-
-    def _list(self, list_page: int, channel: int, entries: Sequence[tuple[str, float]]) -> None:
-        """Take in entries of a list: URLs with the dates of their last change, or NaN. A long list is taken in parts."""
-        rest, now = entries[_LISTED_AT_ONCE:], self._clock()
-        entries = entries[:_LISTED_AT_ONCE]
-        self.have_whole(list_page, bool(rest))
+    def _list(
+        self,
+        list_page: int,
+        channel: int,
+        entries: Sequence[tuple[str, float]],
+        rejected: Counter[str] | None = None,
+        admitted: int = 0,
+    ) -> None:
+        """Take in entries of a list: URLs with the dates of their last change, or NaN. A long list is taken in parts.
+        `rejected`, `admitted`: entries of earlier parts."""
+        rest, rejected = entries[_LISTED_AT_ONCE:], Counter() if rejected is None else rejected
+        if self._signals is not None:
+            self._signals.have_whole(list_page, bool(rest))
+        admitted += self._take_entries(list_page, channel, entries[:_LISTED_AT_ONCE], rejected)
         if rest:
-            self._offload.soon(lambda: self._list(list_page, channel, rest))
-        pages = self._link_resolver.find([url for url, _ in entries])
-        if self._signal_recorder.discover_listed(
-            [url for (url, _), page in zip(entries, pages, strict=True) if page < 0], now
-        ):
-            pages = self._link_resolver.find([url for url, _ in entries])
-        ahead_s = self._signal_recorder.ahead_s(now)
+            self._offload.soon(lambda: self._list(list_page, channel, rest, rejected, admitted))
+        else:
+            self._is_read(list_page, admitted, rejected)
+
+    def _take_entries(
+        self, list_page: int, channel: int, entries: Sequence[tuple[str, float]], rejected: Counter[str]
+    ) -> int:
+        """Take in some entries, and return how many are admitted. The others are added to `rejected`."""
+        now = self._clock()
+        pages = self._discover_entries([url for url, _ in entries], rejected, now)
         for (_, date), page in zip(entries, pages, strict=True):
             if page >= 0 and page != list_page:
-                self._listed(list_page, channel, page, date, now, ahead_s)
+                self._note_listed(list_page, channel, page, date, now)
+        return sum(page >= 0 for page in pages)
 
-    def _listed(self, list_page: int, channel: int, page: int, date: float, now: float, ahead_s: float) -> None:
-        before = self._signal_recorder.listed.dated(page)
-        self._signal_recorder.listed.note(page, list_page, date)
-        # A date in the future that was there before is no news: the list's clock is wrong.
-        is_old_error = date > now - ahead_s and date == before
-        if date == date and not is_old_error and page in self._refresher:
-            self._dated_page(page, channel, date, now, ahead_s, date > before)
+    def _discover_entries(self, urls: Sequence[str], rejected: Counter[str], now: float) -> list[int]:
+        """Return the page of each entry; discover those that are new. Entries of other partitions are sent to their owners."""
+        if self._senders is not None:
+            self._senders.entries([url for url in urls if not self._link_resolver.is_ours(url)])
+        pages, reasons = self._link_resolver.entry_pages(urls, now)
+        rejected.update(reasons)
+        is_list = self.queue.__contains__
+        self._discover_unknown([page for page in pages if page >= 0 and not is_list(page)], now)
+        return pages
 
-    def _dated_page(self, page: int, channel: int, date: float, now: float, ahead_s: float, is_later: bool) -> None:
-        """Record that, according to a list, the page changed at `date`. A date without a time may mean any moment of the day.
-        A new date of this kind therefore counts even if we fetched the page later on that day."""
-        is_new_day = date % _DAY_S == 0.0 and is_later
-        seen = self._refresher.seen_at(page) - ahead_s
-        if date < seen and not is_later:  # the date is known, and our copy is newer
-            return
-        if is_new_day and date <= seen < date + _DAY_S:
-            date = seen
-        if self._signal_recorder.signalled(page, channel, date + ahead_s, 1.0, now) == NOTED:
-            self._own -= 1
-            self._signal_recorder.note(self._own, page, CHANNELS[channel], CHANGED, NOTED, now)
+    def _note_listed(self, list_page: int, channel: int, page: int, date: float, now: float) -> None:
+        before = self._listed.dated(page)
+        self._listed.note(page, list_page, date)
+        if self._signals is not None:
+            self._signals.listed(channel, page, date, before, now)
+
+    def _is_read(self, page: int, admitted: int, rejected: Mapping[str, int]) -> None:
+        self._under_way -= 1
+        reasons = {reason: number for reason, number in rejected.items() if reason != NO_DATE and number}
+        self.queue.finished(page, list_queue.READ, admitted, reasons)
+        self.was_read()
 
 
 class _Body:

@@ -1,8 +1,8 @@
 """The signal intake: takes signals of content providers from the inbox, and from the crawl's own pages, to the refresher.
 
-This module is the interface to the crawl, and reads the inbox. published_lists.py reads pages that tell of others, and
-signal_recorder.py records the outcome of every signal. Signals never add a new site to the crawl, nor a page that the
-scope rejects.
+This module is the interface to the crawl, and reads the inbox. published_lists.py reads pages that tell of others,
+list_signals.py takes what they say about changes, and signal_recorder.py records the outcome of every signal. Signals
+never add a new site to the crawl, nor a page that the scope rejects.
 
 The inbox owns its signals, the store owns which of them were taken, and this module holds the number of the last one.
 Signals are taken in the order of their numbers, whatever time they carry. If an inbox was deleted or moved away and
@@ -12,14 +12,15 @@ of the previous inbox.
 
 import sqlite3
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container
 from contextlib import suppress
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.engine.judge import FetchVerdict
 from trapline.crawler.engine.status import SignalCounts
 from trapline.crawler.files.reading import Reading
-from trapline.crawler.recrawl.published_lists import Offloading, PublishedLists
+from trapline.crawler.recrawl.list_signals import ListSignals
+from trapline.crawler.recrawl.published_lists import Offloading, PublishedLists, Senders
 from trapline.crawler.recrawl.signal_recorder import NEW, NO_PAGE, NOTED, WAITS, SignalRecorder
 from trapline.crawler.store.outbox import Outbox
 from trapline.errors import ConfigError
@@ -48,13 +49,29 @@ class SignalIntake:
         clock: Callable[[], float],
         offload: Offloading,
         wall_clock: Callable[[], float] = time.time,
-        send_listed: Callable[[Sequence[str]], None] | None = None,
+        senders: Senders | None = None,
         expanded_bytes: int = Limits.expanded_bytes,
+        guesses: bool = False,
+        discovers: bool = True,
     ) -> None:
+        """`guesses`, `discovers`: see `PublishedLists`."""
         self._refresher, self._link_resolver, self._inbox, self._outbox = refresher, link_resolver, inbox, outbox
-        self.signal_recorder = SignalRecorder(refresher, frontier, link_resolver, outbox, wall_clock, send_listed)
+        self.signal_recorder = SignalRecorder(
+            refresher, frontier, link_resolver, outbox, wall_clock, senders.entries if senders else None
+        )
+        self.list_signals = ListSignals(self.signal_recorder, refresher, link_resolver, inbox, outbox, clock)
         self.published_lists = PublishedLists(
-            self.signal_recorder, refresher, link_resolver, inbox, outbox, clock, offload, expanded_bytes
+            frontier,
+            link_resolver,
+            outbox,
+            clock,
+            offload,
+            expanded_bytes,
+            listed=self.signal_recorder.listed,
+            signals=self.list_signals,
+            senders=senders,
+            guesses=guesses,
+            discovers=discovers,
         )
         self._last = 0  # the number, in this inbox, of the last signal that was taken
         self._before = 0  # the recorded number of the last signal of earlier inboxes
@@ -71,7 +88,7 @@ class SignalIntake:
 
     @property
     def whole(self) -> set[int]:
-        return self.published_lists.whole
+        return self.list_signals.whole
 
     def restore(self, reading: Reading) -> None:
         """Restore the state of earlier runs."""
@@ -84,7 +101,8 @@ class SignalIntake:
             if page not in self._refresher:
                 self.signal_recorder.pending_accesses.add(page, self._inbox.p_of(number - self._before))
         self.signal_recorder.restore(reading)
-        self.published_lists.restore(reading, own)
+        self.list_signals.restore(reading, own)
+        self.published_lists.restore(reading)
 
     # ---- the inbox
 
@@ -146,7 +164,7 @@ class SignalIntake:
         if self._is_other_inbox:
             last = self._before + self._last
             self._begin(last, last)
-            self.published_lists.topics.clear()
+            self.list_signals.topics.clear()
 
     def _take(self, signals: list[Signal], now: float) -> None:
         self._last = signals[-1].id
@@ -175,7 +193,7 @@ class SignalIntake:
     def _process(self, signal: Signal, page: int, moment: float, now: float) -> str:
         if page < 0:
             is_news = signal.kind == CHANGED and signal.verified
-            return NEW if is_news and self.signal_recorder.discover_listed([signal.url], now) else NO_PAGE
+            return NEW if is_news and self.signal_recorder.discover_signalled([signal.url], now) else NO_PAGE
         if signal.kind == ACCESS:
             return self.signal_recorder.accessed(page, now, signal.p)
         if page not in self._refresher:
@@ -189,7 +207,7 @@ class SignalIntake:
     def listen(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
         """Take in a page that was fetched. It may be a published list."""
         self.signal_recorder.count_pending_accesses(page, now)
-        self.published_lists.publish_pending_points(page, url)
+        self.list_signals.publish_pending_points(page, url)
         self._expires(page, response, now)
         if response.status == 200:
             self.published_lists.listen(page, url, verdict, response, now)
@@ -199,7 +217,3 @@ class SignalIntake:
         at = expiry(response.headers, now)
         if at == at and page in self._refresher:
             self._refresher.publish(page, CACHE, [(at, UNVERIFIED_P)], now)
-
-    def robots(self, url: str, body: bytes, now: float) -> None:
-        """Take in a robots.txt, which may name the sitemaps and schedules of its site."""
-        self.published_lists.robots(url, body, now)

@@ -107,8 +107,9 @@ class RobotsWeb(Protocol):
     def discover(self, url: str) -> None:
         """Discover a page that no link led to. It may belong to another partition."""
 
-    def robots_read(self, url: str, body: bytes) -> None:
-        """Take a robots.txt for what it contains besides rules, such as sitemaps."""
+    def robots_read(self, site: Site, url: str, body: bytes) -> None:
+        """Take the robots.txt of a site, or that at another `url` which counts in its place, for what it contains besides rules,
+        such as sitemaps. `body` is empty if there is no file."""
 
     def ruled(self, site: Site) -> None:
         """Note that the site's rules are known. Other partitions may wait for them."""
@@ -156,7 +157,7 @@ class RobotsFile:
         if verdict.robots is DISALLOW_ALL:
             self.retry_after_s = answer.retry_after_s or 0.0
             return Step.FAILED
-        web.robots_read(self._url, answer.body)
+        web.robots_read(self._site, self._url, answer.body if 200 <= answer.status < 300 else b"")
         return self._apply_verdict(web, verdict)
 
     def _read(self, web: RobotsWeb, answer: RobotsResponse) -> RobotsVerdict:

@@ -179,6 +179,8 @@ class Database:
         self.connection.executemany(_SIGNAL_TOTAL, ((*key, count) for key, count in totals.items()))
         dates = ((page, by, dated if dated < math.inf else None) for page, by, dated in batch.listed_pages)
         self.connection.executemany("replace into listed_page values (?, ?, ?)", dates)
+        lists = ((*one[:-1], json.dumps(one.rejected)) for one in batch.published_lists)
+        self.connection.executemany("replace into published_list values (?, ?, ?, ?, ?, ?, ?, ?, ?)", lists)
         if batch.whole is not None:
             self.set_meta("whole", json.dumps(batch.whole))
         if batch.inbox is not None:

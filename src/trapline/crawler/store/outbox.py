@@ -1,10 +1,11 @@
 """The outbox collects everything that happened since the last batch, for the store. It decides only when a batch is full.
 
 These modules add to it: crawler/discovery/link_resolver.py (sites, pages, seeds), crawler/engine/crawler.py (fetches,
-abandoned sites), crawler/robots/site_robots.py (robots.txt), crawler/recrawl/signal_recorder.py (signals, listed pages),
-crawler/files/checkpoint.py (which logs may be deleted), crawler/recrawl/conditional_refetch.py (copies from other
-partitions). `flush` sends it to the store and empties it. The progress of the crawl and the logs of the frontier and of
-the refresher are part of a batch: a batch is all that happened between two moments.
+abandoned sites), crawler/robots/site_robots.py (robots.txt), crawler/recrawl/signal_recorder.py (signals),
+crawler/recrawl/listed_pages.py (listed pages), crawler/recrawl/list_queue.py (published lists), crawler/files/checkpoint.py
+(which logs may be deleted), crawler/recrawl/conditional_refetch.py (copies from other partitions). `flush` sends it to the
+store and empties it. The progress of the crawl and the logs of the frontier and of the refresher are part of a batch: a
+batch is all that happened between two moments.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from trapline.crawler.engine.records import (
     KeptCopy,
     ListedPage,
     PartitionTraffic,
+    PublishedList,
     RobotsFetched,
     SignalNoted,
 )
@@ -64,6 +66,7 @@ class Outbox:
         self.forget = 0
         self.copies: list[tuple[int, KeptCopy]] = []
         self.seeds: list[tuple[str, int]] = []
+        self.published_lists: list[PublishedList] = []
         self._bytes = 0
 
     @property
@@ -82,6 +85,7 @@ class Outbox:
             or self.inbox is not None
             or self.copies
             or self.seeds
+            or self.published_lists
         )
 
     def fetched(self, record: Fetched) -> None:
@@ -123,6 +127,7 @@ class Outbox:
             self.copies,
             self.seeds,
             self.processor(),
+            self.published_lists,
         )
         self._empty()
         self._put(batch)

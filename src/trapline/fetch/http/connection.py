@@ -13,6 +13,7 @@ Laws
 """
 
 import asyncio
+import os
 import socket
 import ssl
 from collections import deque
@@ -91,6 +92,7 @@ class Connection(asyncio.Protocol):
         self.requests_sent = 0
         self.responses_received = 0
         self.bytes_received = 0
+        self.why_not_connected = ""  # for people; "": it was connected, or is connecting
         self.is_over = False  # no more responses will arrive; `lost` was called, or will be at once
         self.owner = owner  # may change: a connection can outlast the visit that opened it
         self._loop, self._limits, self._throttle = loop, limits, throttle
@@ -139,6 +141,7 @@ class Connection(asyncio.Protocol):
         waited = now - self._since - self._paused_s
         if self._transport is None:
             if now - self.opened_at > self._limits.connect_s:
+                self.why_not_connected = f"no connection within {self._limits.connect_s:g} s"
                 self._end(CONNECT)
         elif self.requests_sent == self.responses_received:
             if waited > self._idle_s:
@@ -183,6 +186,7 @@ class Connection(asyncio.Protocol):
             self._connecting = None
         except (OSError, ValueError) as error:
             self._connecting = None
+            self.why_not_connected = reason_of(error)
             self._end(_why_not_connected(error, tls))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -309,3 +313,17 @@ def _why_not_connected(error: Exception, tls: ssl.SSLContext | None) -> str:
     if isinstance(error, ssl.SSLError | ValueError) or (tls is not None and hung_up):
         return TLS
     return CONNECT
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a connection failed, in the words of the system.
+
+    >>> reason_of(ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed ('127.0.0.1', 9)"))
+    'connection refused'
+    """
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate is not valid: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"no TLS connection: {error.reason or error}"
+    number = getattr(error, "errno", None)
+    return os.strerror(number).lower() if number else str(error) or type(error).__name__

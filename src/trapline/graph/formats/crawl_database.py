@@ -3,7 +3,7 @@
 By default the graph consists of the fetched pages and the links between them. With the option `dangling`, pages that
 were linked and not fetched are part of the graph too, without links and of 0 bytes. Pages are in the order in which the
 crawl discovered them. Sites that the crawl found on one address share an address in the graph too. This module knows the
-tables `page` and `fetch`, and nothing else about a crawl.
+tables `page`, `fetch` and `published_list`, and nothing else about a crawl.
 """
 
 import os
@@ -70,7 +70,9 @@ def _graph(database: sqlite3.Connection, file: Path, options: LoadOptions) -> Gr
     fetched = _fetched(database, file, len(urls), options.progress)
     crawled = np.zeros(len(urls), np.bool_)
     crawled[fetched.page] = True
-    kept = np.full(len(urls), options.dangling) | crawled
+    kept = np.full(len(urls), options.dangling)
+    kept[_lists(database)] = False
+    kept |= crawled
     number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
     inside = kept[fetched.targets]
     sources, targets = (number[ends[inside]] for ends in (fetched.sources, fetched.targets))
@@ -94,6 +96,11 @@ def _urls(database: sqlite3.Connection, file: Path) -> list[str]:
             f"{file}: its {len(urls)} pages must be numbered 0 to {len(urls) - 1}, but the last number is {last}"
         )
     return urls
+
+
+def _lists(database: sqlite3.Connection) -> list[int]:
+    """Return the sitemaps and feeds that are no pages of the crawl."""
+    return [page for (page,) in database.execute("select page from published_list where not is_page")]
 
 
 def _fetched(database: sqlite3.Connection, file: Path, pages: int, progress: ProgressCallback) -> FetchedPages:

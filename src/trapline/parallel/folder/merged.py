@@ -121,6 +121,11 @@ _COPY = (
     "insert into signal_total select channel, kind, outcome, signals from part.signal_total where true"
     " on conflict (channel, kind, outcome) do update set signals = signals + excluded.signals",
     "replace into listed_page select of_page(page), of_page(by), dated from part.listed_page",
+    # If two partitions know a list, because its site moved or is shared, the row of the one that requested it counts.
+    "insert into published_list select of_page(page), named_by, speaks_for, level, requests, state, entries, is_page, rejected"
+    " from part.published_list where true on conflict (page) do update set (named_by, speaks_for, level, requests, state, entries,"
+    " is_page, rejected) = (excluded.named_by, excluded.speaks_for, excluded.level, excluded.requests, excluded.state, excluded.entries,"
+    " excluded.is_page, excluded.rejected) where excluded.requests >= requests",
     "insert into foreign_link select of_page(page), visit + :visit, url from part.foreign_link",
     "insert into warc select id + :file, :name || '/warc/' || name, bytes from part.warc",
     "update cdxj set bytes = bytes + (select bytes from part.cdxj)",

@@ -7,7 +7,7 @@ widens the scope goes to all partitions. Control messages travel in message batc
 is delivered twice. This module does not know how batches travel (parallel/transport/delivery.py), nor what follows from
 a robots.txt (crawler/robots/cross_site.py).
 
-The crawl adds messages (`send_listed`, `send_refetched_links`, `ask`, `reply`, `widen`), and so do messages that are
+The crawl adds messages (`send_listed`, `send_list`, `send_refetched_links`, `ask`, `reply`, `widen`), and so do messages that are
 forwarded. `take` removes them for a batch.
 """
 
@@ -51,6 +51,9 @@ class ControlMessages:
         since."""
         for url in urls:
             self._gather(ControlMessage(MessageKind.LISTED_URL, url))
+
+    def send_list(self, url: str, speaks_for: str, level: int) -> None:
+        self._gather(ControlMessage(MessageKind.LIST, url, level, speaks_for=speaks_for))
 
     def send_refetched_links(self, page: int, urls: Sequence[str]) -> None:
         depth = int(self._frontier.page_depths[page])
@@ -105,6 +108,8 @@ class ControlMessages:
         for message in ours:
             if message.kind == MessageKind.SEED:
                 self._link_resolver.add_seed(message.url, message.number)
+            elif message.kind == MessageKind.LIST and self.services is not None:
+                self.services.list_found(message.url, message.speaks_for, message.number)
             self._robots(message)
 
     def _discover_listed(self, urls: list[str], now: float) -> None:

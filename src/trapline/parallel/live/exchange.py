@@ -111,6 +111,10 @@ class LinkExchange:
         if self._policy.mode == EXCHANGE:
             self.messages.send_listed(urls)
 
+    def send_list(self, url: str, speaks_for: str, level: int) -> None:
+        if self._policy.mode == EXCHANGE:
+            self.messages.send_list(url, speaks_for, level)
+
     def begin(self, seeds: Sequence[str]) -> None:
         """Discover the replicated pages that are ours. Gather the seeds and replicated pages whose hosts we must settle,
         and those that were ours until the crawl grew, if it grew before this partition could begin. A new partition

@@ -130,6 +130,9 @@ class LiveMember:
     def send_listed(self, urls: Sequence[str]) -> None:
         self._exchange.send_listed(urls)
 
+    def send_list(self, url: str, speaks_for: str, level: int) -> None:
+        self._exchange.send_list(url, speaks_for, level)
+
     def ask(self, url: str) -> None:
         self._exchange.messages.ask(url)
 

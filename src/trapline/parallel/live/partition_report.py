@@ -143,6 +143,7 @@ class PartitionReport(NamedTuple):
     refetches: RefetchCounts | None = None
     pages_per_s: float = 0.0
     next_visit_s: float = math.inf  # seconds to the next visit, while no connection is open
+    notes: Sequence[str] = ()  # for the user, such as seeds that do not answer
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> "PartitionReport":
@@ -165,7 +166,7 @@ class PartitionReport(NamedTuple):
             () if self.refetches is None else (self.refetches.fetched, self.refetches.changed, *self.refetches.signals)
         )
         numbers = *self.counted, *self.holding, *self.progress, *refetches, self.pages_per_s, self.next_visit_s
-        counts, texts = [count for _, count in rows], [self.doing, *(name for name, _ in rows)]
+        counts, texts = [count for _, count in rows], [self.doing, *(name for name, _ in rows), *self.notes]
         if not all(isinstance(number, int | float) for number in (*numbers, *counts)) or not all(
             isinstance(text, str) for text in texts
         ):
@@ -182,7 +183,8 @@ def answer(
     if status is None:
         return PartitionReport(count, holding, progress)
     rows = status.busiest(), status.errors, status.abandoned_sites, status.rejected_links
-    return PartitionReport(count, holding, progress, *rows, status.doing, status.refetches, status.pages_per_s)
+    numbers = (status.refetches, status.pages_per_s)
+    return PartitionReport(count, holding, progress, *rows, status.doing, *numbers, notes=status.notes)
 
 
 def in_numbers(progress: CrawlProgress, answer: PartitionReport | None, here: bool) -> dict[str, float]:
@@ -233,7 +235,7 @@ class Together:
             _rows(one.rejected_links for one in answers),
             self._refetches(answers),
             self._partitions,
-            notes,
+            [*notes, *(note for one in answers for note in one.notes)],
         )
 
     def _refetches(self, answers: Sequence[PartitionReport]) -> RefetchCounts | None:

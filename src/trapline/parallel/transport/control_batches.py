@@ -1,6 +1,7 @@
 """The binary format of a batch of control messages. This module knows the format, and not who sends the messages.
 
-magic "TLL1" | zstd of a JSON list with one row per message: kind, URL, number, answer or null (bytes as the characters 0 to 255)
+magic "TLL1" | zstd of a JSON list with one row per message: kind, URL, number, answer or null (bytes as the characters 0 to 255),
+and the sites that a list speaks for
 """
 
 import json
@@ -22,13 +23,12 @@ MAGIC = b"TLL1"
 class MessageKind(IntEnum):
     """What a control message says about its URL. The numbers are stored on disk: add new ones, never reuse one."""
 
-    LISTED_URL = (
-        1  # a page or a robots.txt names the URL as a sitemap, a feed or a schedule; or a sitemap or a feed lists it
-    )
+    LISTED_URL = 1  # a sitemap or a feed lists the URL, or a page or a robots.txt names it as a schedule
     REFETCHED_LINK = 2  # a page that was fetched again links to the URL; `number`: the depth of that page
     ASK = 3  # request for the response at the URL (a redirected robots.txt); `number`: the partition that asks
     ANSWER = 4  # the response at the URL; `number`: the partition that asked
     SEED = 5  # a seed redirects to the URL, so its host or domain is in scope; `number`: the number of redirects
+    LIST = 6  # the URL is a sitemap or a feed, which speaks for the sites `speaks_for`; `number`: its level
 
 
 NOT_BY_SITE = (MessageKind.ANSWER, MessageKind.SEED)  # addressed to a partition, not to the owner of the URL's site
@@ -39,6 +39,7 @@ class ControlMessage(NamedTuple):
     url: str
     number: int = 0
     answer: RobotsResponse | None = None
+    speaks_for: str = ""
 
     @property
     def size(self) -> int:
@@ -53,7 +54,7 @@ def encode(messages: Sequence[ControlMessage]) -> bytes:
     >>> decode(encode(messages)) == messages
     True
     """
-    rows = [(*message[:3], message.answer and _as_text(message.answer)) for message in messages]
+    rows = [(*message[:3], message.answer and _as_text(message.answer), message.speaks_for) for message in messages]
     return MAGIC + packed(json.dumps(rows).encode())
 
 
@@ -73,13 +74,15 @@ def decode(data: bytes) -> list[ControlMessage] | None:
 
 
 def _message(row: Sequence[object]) -> ControlMessage:
-    kind, url, number, answer = row
-    if not (isinstance(kind, int) and isinstance(url, str) and isinstance(number, int)):
+    kind, url, number, answer, speaks_for = row
+    texts = isinstance(url, str) and isinstance(speaks_for, str)
+    if not (isinstance(kind, int) and isinstance(number, int) and texts):
         raise ValueError("a row is not a control message")
     if not isinstance(answer, list):
-        return ControlMessage(kind, url, number)
+        return ControlMessage(kind, str(url), number, None, str(speaks_for))
     response = RobotsResponse(*answer)
-    return ControlMessage(kind, url, number, response._replace(body=str(response.body).encode("latin-1")))
+    answer_received = response._replace(body=str(response.body).encode("latin-1"))
+    return ControlMessage(kind, str(url), number, answer_received, str(speaks_for))
 
 
 def sites_in(data: bytes) -> set[str]:

@@ -23,6 +23,7 @@ from trapline.signals.published.files import FileUrls, Scan, folder_of, host_of,
 
 MOST_URLS = 50_000  # both limits are those of sitemaps.org: 50,000 URLs, 50 MB
 MOST_BYTES = 50 * 1024 * 1024
+ANY_HOST = "*"  # in place of a site: the sitemap speaks for every host
 CHANGEFREQ = ("always", "hourly", "daily", "weekly", "monthly", "yearly", "never")
 
 # Reasons why something was not used.
@@ -62,7 +63,8 @@ def read_sitemap(body: bytes, url: str, cited: bool, now: float, site: str = "")
     """Parse the sitemap at `url`.
 
     A sitemap speaks for the pages of its host in its folder and below. If the robots.txt of `site` has `cited` it, it speaks for all
-    pages of that site's host; without a `site`, for all of its own host.
+    pages of that site's host; without a `site`, for all of its own host. `site` may also be several sites, separated by spaces, or
+    ANY_HOST.
 
     >>> found = read_sitemap(b"<urlset><url><loc>/a</loc><lastmod>1970-01-02</lastmod></url>", "http://a.org/s.xml", False, 1e9)
     >>> found.entries[0].url, found.entries[0].lastmod
@@ -89,9 +91,12 @@ class _SitemapReading:
         self.entries: list[SitemapEntry] = []
         self.sitemaps: list[SitemapEntry] = []
         self._resolve = FileUrls(url)
-        self._host = host_of(FileUrls(site).base) if cited and site else host_of(self._resolve.base)
-        folder = f"{self._host}/" if cited else folder_of(self._resolve.base)
-        self._own = ("http://" + folder, "https://" + folder)
+        own_host = host_of(self._resolve.base)
+        self._hosts = [host_of(FileUrls(name).base) for name in site.split()] if cited and site else [own_host]
+        folders = [f"{host}/" for host in self._hosts] if cited else [folder_of(self._resolve.base)]
+        if cited and site == ANY_HOST:
+            folders = [""]
+        self._own = tuple(scheme + folder for folder in folders for scheme in ("http://", "https://"))
 
     def take_xml(self, file: bytes) -> None:
         for number, (kind, fields) in enumerate(_entries(file, self.problems)):
@@ -121,7 +126,7 @@ class _SitemapReading:
         url = self._resolve(text)
         if url is not None and url.startswith(self._own):
             return url
-        reason = NO_URL if url is None else OTHER_FOLDER if host_of(url) == self._host else OTHER_HOST
+        reason = NO_URL if url is None else OTHER_FOLDER if host_of(url) in self._hosts else OTHER_HOST
         self.problems[reason] += 1
         return None
 

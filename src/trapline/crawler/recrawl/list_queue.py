@@ -1,0 +1,181 @@
+"""The list queue: sitemaps and feeds that are requested besides the pages of a crawl, by site, and what became of each.
+
+A list is no page of the frontier: it has no rank, counts towards no limit on pages, and its entries are not links. But its
+URL has a page number, so that the tables of the crawl can name it, and it is requested inside a visit, after the same
+pauses and delays as a page (crawler/engine/visit.py). If its site has no page left to fetch, an out-of-band visit requests
+it (crawler/engine/out_of_band.py). A list that is a page as well (a seed, or the target of a link) is not requested twice.
+
+published_lists.py adds lists and reads them. `take` removes a list for a request; `retry` puts it back. Every change goes to
+the store (table `published_list`), and `restore` puts back the lists that were not read when the crawl ended. A list is
+requested MOST_REQUESTS times at most, over all runs, so that none is requested for ever.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+
+from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.engine.records import PublishedList
+from trapline.crawler.store.outbox import Outbox
+from trapline.fetch.urls import origin
+from trapline.frontier import Frontier
+from trapline.frontier.layout import UNKNOWN
+from trapline.signals.published.sitemap import ANY_HOST
+
+# What names a list.
+ROBOTS, GUESS, LINK, INDEX, REDIRECT, SEED = "robots.txt", "guess", "link", "index", "redirect", "seed"
+# States of a list. PAGE: it is fetched as a page, and read then. MISSING: the server refuses it. NO_LIST: the answer is neither a
+# sitemap nor a feed. FULL: its site has as many known pages as it may have.
+WAITING, READ, PAGE, MISSING, FAILED, FORBIDDEN, NO_LIST, FULL = (
+    "waiting",
+    "read",
+    "page",
+    "missing",
+    "failed",
+    "forbidden",
+    "no list",
+    "site full",
+)
+_MOST_SPEAKS_FOR = 2_000  # characters
+MOST_REQUESTS = 3  # of one list
+MOST_LEVELS = (
+    5  # indexes and redirects from the first list to the last. sitemaps.org: an index lists no index; some do.
+)
+MOST_OF_A_SITE = 1_000  # lists of one site; the known pages of a site are limited as well (link_resolver.py)
+TOO_MANY_LISTS = "too many lists"
+MOST_LINKED = 8  # of these, lists that pages of the site link to: a blog may have a feed of comments for each page
+
+
+class ListQueue:
+    def __init__(self, frontier: Frontier, link_resolver: LinkResolver, outbox: Outbox) -> None:
+        self._frontier, self._link_resolver, self._outbox = frontier, link_resolver, outbox
+        self._lists: dict[int, PublishedList] = {}  # by page
+        self._waiting: dict[int, deque[int]] = {}  # by site
+        self._of_site: Counter[int] = Counter()
+        self._linked_of_site: Counter[int] = Counter()
+        self._besides_pages = 0
+        self.wanted: Callable[[int], None] = lambda site: None  # called if a list of the site waits; set by the crawler
+
+    def restore(self, lists: Iterable[PublishedList]) -> None:
+        for one in lists:
+            self._note(one, is_news=False)
+            if one.state == WAITING:
+                self._wait(one.page)
+
+    @property
+    def sites(self) -> list[int]:
+        """The sites with lists that wait."""
+        return list(self._waiting)
+
+    def __contains__(self, page: int) -> bool:
+        return page in self._lists
+
+    def speaks_for(self, page: int) -> str:
+        return self._lists[page].speaks_for if page in self._lists else ""
+
+    def level(self, page: int) -> int:
+        return self._lists[page].level if page in self._lists else 0
+
+    # ---- in
+
+    def add(
+        self, url: str, named_by: str, speaks_for: str, level: int, now: float, *, as_page: bool = False
+    ) -> tuple[int, str]:
+        """Add the list at a canonical URL, unless it is known. Return its page, below 0 if it is rejected or not ours; and why it
+        is rejected, or "". `as_page`: the crawl fetches it as a page."""
+        if level > MOST_LEVELS or not self._has_room(url, named_by):
+            (known,) = self._link_resolver.find([url])
+            return (known, "") if known in self._lists else (-1, TOO_MANY_LISTS)
+        page, reason = self._link_resolver.list_page(url, now)
+        if page < 0:
+            return page, reason
+        if page in self._lists:
+            self._vouch(page, speaks_for)
+            return page, ""
+        is_page = as_page or self._frontier.page_state(page) != UNKNOWN
+        state = PAGE if is_page else WAITING
+        self._note(PublishedList(page, named_by, speaks_for, level, state=state, is_page=is_page))
+        if not is_page:
+            self._wait(page)
+        return page, ""
+
+    def _has_room(self, url: str, named_by: str) -> bool:
+        """Return whether the site of this URL may have one more list. This comes before the URL gets a page number."""
+        site = self._link_resolver.sites.named(origin(url))
+        if site is None:
+            return True
+        most_linked = MOST_LINKED if named_by == LINK else MOST_OF_A_SITE
+        return self._of_site[site.id] < MOST_OF_A_SITE and self._linked_of_site[site.id] < most_linked
+
+    def _vouch(self, page: int, speaks_for: str) -> None:
+        """Let a known list speak for one more site, whose robots.txt names it."""
+        before = self._lists[page].speaks_for
+        if speaks_for and before != ANY_HOST and speaks_for not in before.split() and len(before) < _MOST_SPEAKS_FOR:
+            self._note(self._lists[page]._replace(speaks_for=f"{before} {speaks_for}".strip()))
+
+    def reading(self, page: int, named_by: str, speaks_for: str, state: str) -> None:
+        """Note that a list is being read. It may have been fetched as a page. If its state is WAITING and the crawl is killed before
+        it has read the list, the list is requested again."""
+        before = self._lists.get(page)
+        if before is None:
+            self._note(PublishedList(page, named_by, speaks_for, 0, state=state, is_page=True))
+        elif before.state not in (WAITING, state):
+            self._note(before._replace(state=state))
+
+    def is_page(self, page: int) -> None:
+        """Note that a list is a page as well."""
+        if page in self._lists and not self._lists[page].is_page:
+            self._note(self._lists[page]._replace(is_page=True))
+
+    @property
+    def besides_pages(self) -> int:
+        """Number of lists that are no pages of the crawl."""
+        return self._besides_pages
+
+    def _wait(self, page: int) -> None:
+        site = int(self._frontier.page_sites[page])
+        self._waiting.setdefault(site, deque()).append(page)
+        self.wanted(site)
+
+    def _note(self, one: PublishedList, is_news: bool = True) -> None:
+        if one.page not in self._lists:
+            site = int(self._frontier.page_sites[one.page])
+            self._of_site[site] += 1
+            self._linked_of_site[site] += one.named_by == LINK
+        before = self._lists.get(one.page)
+        self._besides_pages += (not one.is_page) - (before is not None and not before.is_page)
+        self._lists[one.page] = one
+        if is_news:
+            self._outbox.published_lists.append(one)
+
+    # ---- out
+
+    def has(self, site: int) -> bool:
+        """Return whether a list of the site waits to be requested."""
+        if site not in self._waiting:
+            return False
+        if self._link_resolver.is_full(site):
+            for page in self._waiting.pop(site):
+                self.finished(page, FULL)
+            return False
+        return True
+
+    def take(self, site: int) -> tuple[int, str]:
+        """Remove the first list of a site that has lists, for a request. Return its page and URL."""
+        waiting = self._waiting[site]
+        page = waiting.popleft()
+        if not waiting:
+            del self._waiting[site]
+        self._note(self._lists[page]._replace(requests=self._lists[page].requests + 1))
+        return page, self._link_resolver.urls([page])[0]
+
+    def retry(self, page: int, is_failure: bool = True) -> None:
+        """Put back a list that was requested in vain, unless that happened too often. `is_failure`: we did not end the request
+        ourselves."""
+        if self._lists[page].requests < MOST_REQUESTS or not is_failure:
+            self._wait(page)
+        else:
+            self.finished(page, FAILED)
+
+    def finished(self, page: int, state: str, entries: int = 0, rejected: Mapping[str, int] | None = None) -> None:
+        """Note what became of a list."""
+        self._note(self._lists[page]._replace(state=state, entries=entries, rejected=dict(rejected or {})))
