@@ -18,6 +18,7 @@ from typing import Any
 
 import numba
 import pytest
+from llvmlite import binding as llvm
 
 import trapline
 from tests.effort import slow
@@ -77,9 +78,10 @@ print(json.dumps({
 """
 
 
-def python(source: str, cache: Path, root: Path = PACKAGE.parent) -> str:
+def python(source: str, cache: Path, root: Path = PACKAGE.parent, **variables: str) -> str:
     """The output of a new process. It writes no bytecode, which would hide an edit made within the same second."""
-    environment = {**os.environ, "TRAPLINE_CACHE": str(cache), "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    own = {"TRAPLINE_CACHE": str(cache), "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, **own, **variables}
     done = subprocess.run(
         [sys.executable, "-c", source], env=environment, cwd=cache.parent, capture_output=True, text=True, timeout=300
     )
@@ -114,7 +116,7 @@ import trapline
 from trapline.cli import warmup
 from trapline.compiled import jit
 
-jit.ready = lambda *given: seen.append(len(jit._kernels))  # what the warm-up would compile, without compiling it
+jit.ready = lambda **given: seen.append(len(jit._kernels))  # what the warm-up would compile, without compiling it
 seen = []
 try:
     warmup.compile_all()
@@ -140,7 +142,7 @@ from trapline.cli import warmup
 from trapline.compiled import jit
 from trapline.compiled.loaded_code import callees
 
-jit.ready = lambda *given: None
+jit.ready = lambda **given: None
 try:
     warmup.compile_all()
 except Exception:
@@ -338,8 +340,8 @@ def chained(copied: Path) -> Path:
     return copied
 
 
-def drawn(package: Path, cache: Path) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(python(DRAW, cache, package.parent))
+def drawn(package: Path, cache: Path, **variables: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(python(DRAW, cache, package.parent, **variables))
     return answer
 
 
@@ -387,6 +389,40 @@ def test_only_helpers_of_the_missing_kernel_are_compiled(chained: Path, tmp_path
     file.unlink()
     second = python(load.format("trapline.chain, trapline.second_chain"), cache, chained.parent)
     assert json.loads(second) == json.loads(first) | {"drawn": 0}
+
+
+FIRST_CALL = """
+import json
+import numpy as np
+from concurrent.futures import ThreadPoolExecutor
+from trapline.compiled import jit
+from trapline.chain import draws
+from trapline.second_chain import of_a_module, of_own_helpers
+
+out = np.zeros(4)
+with ThreadPoolExecutor(4) as threads:
+    for done in [threads.submit(draws, 7, out) for _ in range(4)]:
+        done.result()
+first = jit.specialisations()
+try:
+    draws(7, "text")
+except TypeError as error:
+    refused = "No matching definition" in str(error)
+reported = []
+jit.ready(within=["trapline.second_chain", "trapline.chai"], progress=lambda *step: reported.append(step))
+print(json.dumps({"out": out.tolist(), "first": first, "refused": refused, "reported": reported, "last": jit.specialisations()}))
+"""
+
+
+@compiled_only
+def test_a_kernel_becomes_ready_when_it_is_first_called(chained: Path, cache: Path, tmp_path: Path) -> None:
+    """For its own signature, whatever it is called with, and no other kernel with it."""
+    found = json.loads(python(FIRST_CALL, tmp_path / "cache", chained.parent))
+    assert {name for name, count in found["first"].items() if count} == {"draws", "drawn"}
+    assert set(found["last"].values()) == {1}
+    assert found["refused"] and found["out"] == drawn(chained, cache)["out"]
+    names = ["halved", "quartered", "of_own_helpers", "of_a_module"]
+    assert found["reported"] == [[number, 4, name] for number, name in enumerate(names)]
 
 
 @slow
@@ -555,6 +591,90 @@ def test_an_edit_of_a_file_that_a_strategy_file_imports_changes_the_compiled_ran
         assert python(CALL_BY_ADDRESS.format(file=str(file)), cache) == f"0 {number}\n"
 
 
+# Kernels that came with the package.
+
+
+@pytest.fixture(scope="module")
+def prebuilt(chained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package with compiled kernels for the plainest processor of the platform, as packaging/wheel.py makes it."""
+    work = tmp_path_factory.mktemp("prebuilt")
+    package = work / "trapline"
+    shutil.copytree(chained, package, ignore=shutil.ignore_patterns("__pycache__"))
+    drawn(package, work / "cache", NUMBA_CPU_NAME="generic")
+    folder = kernel_files.prebuilt_folder(package, identity(package))
+    shutil.copytree(work / "cache" / identity(package), folder)
+    write_processor(folder, [])
+    return package
+
+
+def write_processor(folder: Path, needs: list[str], triple: str = "") -> None:
+    processor = {"triple": triple or llvm.get_process_triple(), "name": "generic", "features": "", "needs": needs}
+    (folder / kernel_files.PROCESSOR_FILE).write_text(json.dumps(processor))
+
+
+@compiled_only
+def test_a_prebuilt_kernel_is_loaded_and_nothing_is_written(prebuilt: Path, chained: Path, tmp_path: Path) -> None:
+    found = drawn(prebuilt, tmp_path / "cache")
+    assert found["hits"] == 1 and not (tmp_path / "cache").exists()
+    assert found["out"] == drawn(chained, tmp_path / "cache")["out"]
+
+
+@slow
+@compiled_only
+def test_a_kernel_for_this_very_processor_is_preferred_to_a_prebuilt_one(prebuilt: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    assert drawn(prebuilt, cache, TRAPLINE_PREBUILT="0")["hits"] == 0
+    (kernel,) = kernels_in(cache)
+    truncated(kernel)
+    assert drawn(prebuilt, cache)["hits"] == 1  # the prebuilt one, because that in the cache is damaged
+    assert drawn(prebuilt, cache, TRAPLINE_PREBUILT="0")["hits"] == 0
+    assert drawn(prebuilt, cache, TRAPLINE_PREBUILT="0")["hits"] == 1
+
+
+@compiled_only
+@pytest.mark.parametrize(
+    ("needs", "triple"), [(["sse99"], ""), pytest.param([], "other-unknown-linux-gnu", marks=slow)]
+)
+def test_a_prebuilt_kernel_that_this_processor_cannot_run_is_not_loaded(
+    prebuilt: Path, tmp_path: Path, needs: list[str], triple: str
+) -> None:
+    folder = kernel_files.prebuilt_folder(prebuilt, identity(prebuilt))
+    write_processor(folder, needs, triple)
+    try:
+        assert drawn(prebuilt, tmp_path / "cache")["hits"] == 0
+    finally:
+        write_processor(folder, [])
+
+
+@compiled_only
+@pytest.mark.parametrize("damage", [truncated, pytest.param(one_bit_flipped, marks=slow)])
+def test_a_damaged_prebuilt_kernel_is_compiled(prebuilt: Path, tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    (kernel,) = kernels_in(prebuilt)
+    whole = kernel.read_bytes()
+    damage(kernel)
+    try:
+        assert drawn(prebuilt, tmp_path / "cache")["hits"] == 0
+    finally:
+        kernel.write_bytes(whole)
+
+
+@compiled_only
+def test_prebuilt_kernels_of_edited_sources_are_not_loaded(prebuilt: Path, tmp_path: Path) -> None:
+    """Also if the folder is renamed to the identity of the edited sources."""
+    file, before = prebuilt / "chained" / "constant.py", kernel_files.prebuilt_folder(prebuilt, identity(prebuilt))
+    text, whole = file.read_text(), drawn(prebuilt, tmp_path / "cache")
+    try:
+        file.write_text("RANGE = 10.0")
+        after = kernel_files.prebuilt_folder(prebuilt, identity(prebuilt))
+        before.rename(after)
+        edited = drawn(prebuilt, tmp_path / "cache")
+        after.rename(before)
+    finally:
+        file.write_text(text)
+    assert not edited["hits"]
+    assert edited["out"] == [pytest.approx(number / 10) for number in whole["out"]]
+
+
 # Several processes at once.
 
 # As a command would: with the output that the user reads.
@@ -616,7 +736,7 @@ def compile_another(done, total, name):
     thread.start()
     thread.join()
 
-jit.ready(compile_another)
+jit.ready(progress=compile_another)
 """,
 ).replace('"hits": hits', '"hits": hits, "answers": answers')
 
@@ -637,7 +757,7 @@ from concurrent.futures import ThreadPoolExecutor
 with ThreadPoolExecutor(8) as threads:
     for ready in [threads.submit(jit.ready) for _ in range(8)]:
         ready.result()
-assert jit._ready_kernels == len(jit._kernels)
+assert not jit._unready
 """
     for expected in (0, 1):
         answer = json.loads(python(DRAW.replace("jit.ready()", together), tmp_path / "cache", chained.parent))

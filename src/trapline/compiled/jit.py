@@ -20,8 +20,9 @@ Rules of this file
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from types import FunctionType
 from typing import Any, ClassVar, TypeVar
 
@@ -37,7 +38,7 @@ from numba.extending import intrinsic, register_jitable
 from trapline.compiled.cache_folder import make, mark_used
 from trapline.compiled.file_lock import alone
 from trapline.compiled.kernel_files import CACHE, KernelCache
-from trapline.compiled.loaded_code import callees
+from trapline.compiled.loaded_code import callees, reached
 from trapline.errors import ConfigError
 from trapline.progress import ProgressCallback
 
@@ -51,9 +52,8 @@ _FLAGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _helpers: list[tuple[Any, Any]] = []
 _uncompiled: dict[FunctionType, tuple[Any, Any]] = {}  # the helpers among these that are not compiled yet
 _kernels: list[tuple[Any, Any]] = []
-_compiled_helpers = 0
-_ready_kernels = 0
-_one_thread = threading.RLock()  # held while the two counters change
+_unready: list[tuple[Any, Any]] = []  # the kernels among these that are neither loaded nor compiled yet
+_one_thread = threading.RLock()  # held while these change
 
 
 class _HelperLibrary(JITCodeLibrary):  # type: ignore[misc, unused-ignore]
@@ -132,30 +132,54 @@ def shared(function: Function) -> Function:
 
 
 def kernel(signature: Any) -> Callable[[Function], Function]:
-    """Declare a compiled function with one signature that Python calls; `ready()` loads or compiles it."""
+    """Declare a compiled function with one signature that Python calls. It is loaded or compiled by `ready`, or by its first call."""
 
     def wrap(function: Function) -> Function:
         if DISABLED:
             return function
         dispatcher = njit(pipeline_class=_KernelCompiler, **_FLAGS)(function)
         dispatcher._cache = KernelCache(function)
+        dispatcher._compile_for_args = partial(_first_call, dispatcher)
         _kernels.append((dispatcher, signature))
+        _unready.append((dispatcher, signature))
         return dispatcher
 
     return wrap
 
 
-def ready(progress: ProgressCallback | None = None, waiting: Callable[[], None] = lambda: None) -> None:
-    """Make every kernel imported so far callable: load it from the cache, or compile and cache it.
+def _first_call(dispatcher: Any, *_: Any) -> Any:
+    """Return what numba shall call after a kernel was called that is not ready.
 
+    This replaces numba's own compilation, which would be for the types of the arguments instead of for the kernel's signature.
+    """
+    ready(dispatcher)
+    return dispatcher
+
+
+def ready(
+    *kernels: Any,
+    within: Sequence[str] = (),
+    progress: ProgressCallback | None = None,
+    waiting: Callable[[], None] = lambda: None,
+) -> None:
+    """Make kernels callable: load them from the cache, or compile and cache them.
+
+    A kernel becomes ready by itself when it is first called. Call `ready` where that would take time at the wrong moment.
+    `within`: names of packages, modules and single kernels, as far as they are imported. With neither, all kernels imported so far.
     `waiting` is called if we wait for another process that compiles into the same cache, so as not to compile everything twice.
     """
-    if _ready_kernels == len(_kernels):
+    if not _unready:
         return
     with _one_thread:
+        wanted = [each for each in _unready if _is_wanted(each[0], kernels, within)]
         mark_used(CACHE)
-        with nullcontext() if _are_cached(_kernels[_ready_kernels:]) else _alone(waiting):
-            _load_or_compile_all(progress)
+        with nullcontext() if _are_cached(wanted) else _alone(waiting):
+            _load_or_compile_all(wanted, progress)
+
+
+def _is_wanted(dispatcher: Any, kernels: Sequence[Any], within: Sequence[str]) -> bool:
+    name = f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__name__}."
+    return dispatcher in kernels or any(name.startswith(f"{part}.") for part in within) or not (kernels or within)
 
 
 def _are_cached(kernels: list[tuple[Any, Any]]) -> bool:
@@ -166,29 +190,35 @@ def _alone(waiting: Callable[[], None]) -> AbstractContextManager[None]:
     return alone(CACHE / "compiling.lock", waiting) if make(CACHE) else nullcontext()
 
 
-def _load_or_compile_all(progress: ProgressCallback | None) -> None:
-    global _ready_kernels
-    while _ready_kernels < len(_kernels):
-        dispatcher, signature = _kernels[_ready_kernels]
+def _load_or_compile_all(kernels: list[tuple[Any, Any]], progress: ProgressCallback | None) -> None:
+    report = _Report(kernels, progress)
+    for dispatcher, signature in kernels:
         if not dispatcher._cache.find(signature, dispatcher.targetctx):
-            _compile_helpers_of(dispatcher, progress)
-            _report(progress, _compiled_helpers + _ready_kernels, dispatcher)
+            # All other helpers are left to the kernels that need them.
+            for helper, of_helper in _callees_first(dispatcher.py_func, set()):
+                report(helper)
+                _compile(helper, of_helper)
+            report(dispatcher)
         _compile(dispatcher, signature)
-        _ready_kernels += 1
+        del dispatcher._compile_for_args
+        _unready.remove((dispatcher, signature))
 
 
-def _report(progress: ProgressCallback | None, done: int, dispatcher: Any) -> None:
-    if progress is not None:
-        progress(done, len(_helpers) + len(_kernels), dispatcher.py_func.__name__)
+class _Report:
+    """Reports each function before it is compiled: how many were, how many there are, and its name."""
 
+    def __init__(self, kernels: list[tuple[Any, Any]], progress: ProgressCallback | None) -> None:
+        self._progress = progress
+        self._done = 0
+        missing = [kernel.py_func for kernel, signature in kernels if not _are_cached([(kernel, signature)])]
+        helpers = {function for kernel in missing for function in reached(kernel) if function in _uncompiled}
+        self._total = len(missing) + len(helpers)
 
-def _compile_helpers_of(kernel: Any, progress: ProgressCallback | None) -> None:
-    """Compile the helpers that a kernel needs and that are not compiled yet. All others are left to the kernels that need them."""
-    global _compiled_helpers
-    for dispatcher, signature in _callees_first(kernel.py_func, set()):
-        _report(progress, _compiled_helpers + _ready_kernels, dispatcher)
-        _compile(dispatcher, signature)
-        _compiled_helpers += 1
+    def __call__(self, dispatcher: Any) -> None:
+        self._total = max(self._total, self._done + 1)  # a damaged file is found only when it is loaded
+        if self._progress is not None:
+            self._progress(self._done, self._total, dispatcher.py_func.__name__)
+        self._done += 1
 
 
 def _callees_first(function: FunctionType, seen: set[FunctionType]) -> Iterator[tuple[Any, Any]]:

@@ -41,13 +41,18 @@ def _is_followed(module: str, own: str) -> bool:
 @cache
 def loaded_code(function: FunctionType) -> bytes:
     """Return a hash of a function as it is loaded, with all functions that it reaches."""
-    reached, waiting = {function}, [function]
-    while waiting:
-        new = set(_callees(waiting.pop())) - reached
-        reached |= new
-        waiting += new
-    hashes = sorted((each.__module__, each.__qualname__, _hash_of_one(each)) for each in reached)
+    hashes = sorted((each.__module__, each.__qualname__, _hash_of_one(each)) for each in reached(function))
     return hashlib.sha256(repr(hashes).encode()).digest()
+
+
+def reached(function: FunctionType) -> set[FunctionType]:
+    """Return a function and all functions that it calls, directly or indirectly."""
+    found, waiting = {function}, [function]
+    while waiting:
+        new = set(_callees(waiting.pop())) - found
+        found |= new
+        waiting += new
+    return found
 
 
 @cache
