@@ -21,7 +21,7 @@ ORACLES := tests/frontier/test_frontier.py tests/frontier/test_revisits.py tests
   tests/simulator/test_driver.py tests/simulator/test_changing.py tests/crawler/test_crawler_vs_simulator.py
 
 .DELETE_ON_ERROR:
-.PHONY: demo test static warmup warmup-tests lint types unit unit-uncompiled proof docs screenshots bench bench-live clean
+.PHONY: demo test static warmup warmup-tests lint types unit unit-uncompiled proof docs screenshots bench bench-live wheel clean
 
 demo: .venv/runtime.stamp
 	$(BIN)/trapline demo
@@ -74,6 +74,10 @@ bench: .venv/runtime.stamp
 # Needs nginx, and some minutes. What to make of it: docs/how-to/benchmark-live.md. More options: make bench-live LIVE="--repeats 5"
 bench-live: .venv/bench.stamp .venv-bench/stamp
 	$(BIN)/python bench/live/run.py $(LIVE)
+
+# A wheel for this platform and this Python that carries compiled kernels. `uv build` makes one without, for all.
+wheel: .venv/runtime.stamp
+	$(BIN)/python packaging/wheel.py
 
 clean:
 	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist site

@@ -11,17 +11,20 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numba
 import pytest
+from llvmlite import binding as llvm
 
 import trapline
 from tests.effort import slow
-from trapline.compiled import jit
+from trapline.compiled import cache_folder, jit, kernel_files
 from trapline.compiled.file_lock import alone
+from trapline.compiled.kernel_files import identity
 from trapline.compiled.sources import compiled_sources
 
 PACKAGE = Path(trapline.__file__).parent
@@ -75,9 +78,10 @@ print(json.dumps({
 """
 
 
-def python(source: str, cache: Path, root: Path = PACKAGE.parent) -> str:
+def python(source: str, cache: Path, root: Path = PACKAGE.parent, **variables: str) -> str:
     """The output of a new process. It writes no bytecode, which would hide an edit made within the same second."""
-    environment = {**os.environ, "TRAPLINE_CACHE": str(cache), "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    own = {"TRAPLINE_CACHE": str(cache), "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, **own, **variables}
     done = subprocess.run(
         [sys.executable, "-c", source], env=environment, cwd=cache.parent, capture_output=True, text=True, timeout=300
     )
@@ -112,7 +116,7 @@ import trapline
 from trapline.cli import warmup
 from trapline.compiled import jit
 
-jit.ready = lambda *given: seen.append(len(jit._kernels))  # what the warm-up would compile, without compiling it
+jit.ready = lambda **given: seen.append(len(jit._kernels))  # what the warm-up would compile, without compiling it
 seen = []
 try:
     warmup.compile_all()
@@ -131,6 +135,30 @@ def test_the_warm_up_compiles_every_kernel() -> None:
         [sys.executable, "-c", WARMUP], capture_output=True, text=True, env=os.environ | {"NUMBA_DISABLE_JIT": "0"}
     )
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+CALLED = """
+from trapline.cli import warmup
+from trapline.compiled import jit
+from trapline.compiled.loaded_code import callees
+
+jit.ready = lambda **given: None
+try:
+    warmup.compile_all()
+except Exception:
+    pass  # ranks cannot be compiled without their kernels
+kernels = [kernel.py_func for kernel, _ in jit._kernels]
+named = {callee for function in [*kernels, *(helper.py_func for helper, _ in jit._helpers)] for callee in callees(function)}
+print(len(kernels) > 50, [kernel.__name__ for kernel in kernels if kernel in named])
+"""
+
+
+def test_no_kernel_is_called_by_compiled_code() -> None:
+    """Files of kernels contain nothing that could be linked into other functions."""
+    done = subprocess.run(
+        [sys.executable, "-c", CALLED], capture_output=True, text=True, env=os.environ | {"NUMBA_DISABLE_JIT": "0"}
+    )
+    assert (done.stdout, done.stderr) == ("True []\n", "")
 
 
 @slow
@@ -202,27 +230,41 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_an_edit_of_any_source_gives_another_cache(source: str, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jit, "_PACKAGE", copied)
-    before, text = jit.cache_folder(), (copied / source).read_bytes()
-    assert jit.cache_folder() == before
+def test_an_edit_of_any_source_gives_another_cache(source: str, copied: Path) -> None:
+    before, text = identity(copied), (copied / source).read_bytes()
+    assert identity(copied) == before
     (copied / source).write_bytes(text + b"\n")
-    edited = jit.cache_folder()
+    edited = identity(copied)
     (copied / source).unlink()
-    removed = jit.cache_folder()
+    removed = identity(copied)
     (copied / source).write_bytes(text)
     assert len({before, edited, removed}) == 3
-    assert jit.cache_folder() == before
+    assert identity(copied) == before
+
+
+def test_copies_of_one_package_have_one_cache(copied: Path) -> None:
+    assert identity(copied) == identity(PACKAGE) == kernel_files.IDENTITY
+
+
+@pytest.mark.parametrize("name", ["BOUNDSCHECK", "OPT", "SLP_VECTORIZE"])
+def test_a_setting_of_numba_that_changes_code_gives_another_cache(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, name, 7)
+    assert identity(PACKAGE) != kernel_files.IDENTITY
+
+
+@pytest.mark.parametrize("module", ["numba", "llvmlite", "numpy"])
+def test_another_version_of_a_library_gives_another_cache(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{module}.__version__", "99.9.9")
+    assert identity(PACKAGE) != kernel_files.IDENTITY
 
 
 @pytest.mark.parametrize("folder", ["frontier", "strategies", "graph", "simulate", "", "new/folder"])
-def test_a_new_kernel_file_gives_another_cache(folder: str, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jit, "_PACKAGE", copied)
-    before = jit.cache_folder()
+def test_a_new_kernel_file_gives_another_cache(folder: str, copied: Path) -> None:
+    before = identity(copied)
     new = copied / folder / "brand_new.py"
     new.parent.mkdir(parents=True, exist_ok=True)
     new.write_text("from trapline.compiled.jit import kernel\n\n@kernel('void()')\ndef nothing():\n    pass\n")
-    after = jit.cache_folder()
+    after = identity(copied)
     new.unlink()
     assert after != before
 
@@ -298,8 +340,8 @@ def chained(copied: Path) -> Path:
     return copied
 
 
-def drawn(package: Path, cache: Path) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(python(DRAW, cache, package.parent))
+def drawn(package: Path, cache: Path, **variables: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(python(DRAW, cache, package.parent, **variables))
     return answer
 
 
@@ -343,12 +385,44 @@ def test_only_helpers_of_the_missing_kernel_are_compiled(chained: Path, tmp_path
         "of_own_helpers": 1,
         "of_a_module": 1,
     }
-    (marker,) = cache.rglob("trapline.second_chain.of_own_helpers.compiled")
-    marker.unlink()
-    for file in cache.rglob("second_chain.of_own_helpers*.nb?"):
-        file.unlink()
+    (file,) = cache.rglob("trapline.second_chain.of_own_helpers-*.kernel")
+    file.unlink()
     second = python(load.format("trapline.chain, trapline.second_chain"), cache, chained.parent)
     assert json.loads(second) == json.loads(first) | {"drawn": 0}
+
+
+FIRST_CALL = """
+import json
+import numpy as np
+from concurrent.futures import ThreadPoolExecutor
+from trapline.compiled import jit
+from trapline.chain import draws
+from trapline.second_chain import of_a_module, of_own_helpers
+
+out = np.zeros(4)
+with ThreadPoolExecutor(4) as threads:
+    for done in [threads.submit(draws, 7, out) for _ in range(4)]:
+        done.result()
+first = jit.specialisations()
+try:
+    draws(7, "text")
+except TypeError as error:
+    refused = "No matching definition" in str(error)
+reported = []
+jit.ready(within=["trapline.second_chain", "trapline.chai"], progress=lambda *step: reported.append(step))
+print(json.dumps({"out": out.tolist(), "first": first, "refused": refused, "reported": reported, "last": jit.specialisations()}))
+"""
+
+
+@compiled_only
+def test_a_kernel_becomes_ready_when_it_is_first_called(chained: Path, cache: Path, tmp_path: Path) -> None:
+    """For its own signature, whatever it is called with, and no other kernel with it."""
+    found = json.loads(python(FIRST_CALL, tmp_path / "cache", chained.parent))
+    assert {name for name, count in found["first"].items() if count} == {"draws", "drawn"}
+    assert set(found["last"].values()) == {1}
+    assert found["refused"] and found["out"] == drawn(chained, cache)["out"]
+    names = ["halved", "quartered", "of_own_helpers", "of_a_module"]
+    assert found["reported"] == [[number, 4, name] for number, name in enumerate(names)]
 
 
 @slow
@@ -363,30 +437,242 @@ def test_an_edit_of_a_caller_of_compiled_code_needs_no_compilation(chained: Path
 
 @slow
 @compiled_only
-def test_the_same_sources_in_another_folder_are_compiled_again(chained: Path, cache: Path, tmp_path: Path) -> None:
-    """numba's own cache uses the path of a file, so two installations of one version share only the folder."""
-    drawn(chained, cache)
-    shutil.copytree(chained, tmp_path / "trapline")
-    assert drawn(tmp_path / "trapline", cache)["most"] == 1
+def test_the_same_sources_in_another_folder_share_the_cache(chained: Path, cache: Path, tmp_path: Path) -> None:
+    """Another clone or another environment compiles nothing."""
+    whole = drawn(chained, cache)
+    shutil.copytree(chained, tmp_path / "trapline", ignore=shutil.ignore_patterns("__pycache__"))
+    assert drawn(tmp_path / "trapline", cache) == whole | {"hits": 1}
+    assert not [file for file in cache.rglob("*.kernel") if str(chained).encode() in file.read_bytes()]
+
+
+def kernels_in(cache: Path) -> list[Path]:
+    files = list(cache.rglob("*.kernel"))
+    assert files
+    return files
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def overwritten(file: Path) -> None:
+    file.write_bytes(b"nonsense" * 100)
+
+
+def truncated(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def one_bit_flipped(file: Path) -> None:
+    """In the machine code, which would run."""
+    whole = bytearray(file.read_bytes())
+    whole[whole.index(b".text")] ^= 1
+    file.write_bytes(whole)
+
+
+def unreadable(file: Path) -> None:
+    file.unlink()
+    file.mkdir()  # a file without permissions could be read by root
+
+
+@compiled_only
+@pytest.mark.parametrize(
+    "damage",
+    [pytest.param(d, marks=slow) for d in (emptied, overwritten, truncated, unreadable)] + [one_bit_flipped],
+)
+def test_a_damaged_cache_is_compiled_again(chained: Path, tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    cache = tmp_path / "cache"
+    whole = drawn(chained, cache)
+    for file in kernels_in(cache):
+        damage(file)
+    assert drawn(chained, cache) == whole  # compiled: no hits, and each helper for one signature
+    assert drawn(chained, cache)["hits"] == (damage is not unreadable)
+
+
+@compiled_only
+def test_the_kernel_of_other_sources_does_not_run_under_the_name_of_these(chained: Path, tmp_path: Path) -> None:
+    """Each file says which identity it has, so that a renamed folder or a copied file is not used."""
+    cache, file = tmp_path / "cache", chained / "chained" / "constant.py"
+    whole = drawn(chained, cache)
+    (own,) = cache.iterdir()
+    text = file.read_text()
+    try:
+        file.write_text("RANGE = 10.0")
+        cache_of_edited = cache / identity(chained)
+        own.rename(cache_of_edited)
+        assert cache_of_edited != own
+        (old,) = kernels_in(cache)
+        edited = drawn(chained, cache)
+        (new,) = set(kernels_in(cache)) - {old}
+        assert edited["out"] != whole["out"] and not edited["hits"]
+        new.write_bytes(old.read_bytes())
+        assert drawn(chained, cache) == edited
+    finally:
+        file.write_text(text)
+
+
+# A process imports a constant, and its file is edited before the process reads the sources.
+IMPORTED_BEFORE = """
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+
+spec = spec_from_file_location("trapline.chained.constant", {file!r})
+sys.modules[spec.name] = module = module_from_spec(spec)
+spec.loader.exec_module(module)
+open({file!r}, "w").write("RANGE = 10.0")
+"""
+EDITED_LATER = DRAW.replace("jit.ready()", "open({file!r}, 'w').write('RANGE = 10.0')\njit.ready()")
+
+
+@compiled_only
+@pytest.mark.parametrize(
+    ("source", "files"),
+    [pytest.param(IMPORTED_BEFORE, 1, id="before"), pytest.param(EDITED_LATER, 0, id="after", marks=slow)],
+)
+def test_code_that_was_loaded_before_an_edit_is_not_used_as_that_of_the_edited_file(
+    chained: Path, tmp_path: Path, source: str, files: int
+) -> None:
+    cache, file = tmp_path / "cache", chained / "chained" / "constant.py"
+    text = file.read_text()
+    source = source.replace("{file!r}", repr(str(file)))
+    try:
+        old = json.loads(python(source if source.count("jit.ready") else source + DRAW, cache, chained.parent))
+        assert len(list(cache.rglob("*.kernel"))) == files  # named by the code that was loaded; not kept at all
+        new = drawn(chained, cache)
+    finally:
+        file.write_text(text)
+    assert not new["hits"] and new["out"] == [pytest.approx(number / 10) for number in old["out"]]
+
+
+@compiled_only
+def test_a_process_killed_while_it_writes_leaves_nothing_wrong(chained: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    killed = "import os\nreplace = os.replace\nos.replace = lambda *names: os.kill(os.getpid(), 9)\n" + DRAW
+    environment = {**os.environ, "TRAPLINE_CACHE": str(cache), "PYTHONPATH": str(chained.parent)}
+    done = subprocess.run([sys.executable, "-B", "-c", killed], env=environment, cwd=tmp_path, timeout=300)
+    assert done.returncode == -9
+    assert list(cache.rglob("*.tmp")) and not list(cache.rglob("*.kernel"))
+    first, second = drawn(chained, cache), drawn(chained, cache)
+    assert (first["hits"], second["hits"]) == (0, 1) and first["out"] == second["out"]
+
+
+# A user's rank, in a file that imports another one.
+RANK_FILE = """
+import sys
+sys.path.insert(0, {folder!r})
+from constant import RANGE
+from trapline.frontier.ranking import page_rank
+from trapline.strategies import PageRank
+
+@page_rank
+def constant(s, page, link, site, is_first):
+    return RANGE
+
+PAGE = PageRank("constant", constant)
+"""
+# The compiled function writes its result to the first argument, and does not read the others.
+CALL_BY_ADDRESS = """
+import ctypes
+from trapline.strategies.base.registry import page_rank_named
+
+address = page_rank_named({file!r}).function.address
+value = ctypes.c_double()
+status = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(address)(ctypes.addressof(value), None)
+print(status, value.value)
+"""
+
+
+@compiled_only
+def test_an_edit_of_a_file_that_a_strategy_file_imports_changes_the_compiled_rank(tmp_path: Path, cache: Path) -> None:
+    file, imported = tmp_path / "strategy.py", tmp_path / "constant.py"
+    file.write_text(RANK_FILE.format(folder=str(tmp_path)))
+    for number in (3.5, 4.5):
+        imported.write_text(f"RANGE = {number}\n")
+        assert python(CALL_BY_ADDRESS.format(file=str(file)), cache) == f"0 {number}\n"
+
+
+# Kernels that came with the package.
+
+
+@pytest.fixture(scope="module")
+def prebuilt(chained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package with compiled kernels for the plainest processor of the platform, as packaging/wheel.py makes it."""
+    work = tmp_path_factory.mktemp("prebuilt")
+    package = work / "trapline"
+    shutil.copytree(chained, package, ignore=shutil.ignore_patterns("__pycache__"))
+    drawn(package, work / "cache", NUMBA_CPU_NAME="generic")
+    folder = kernel_files.prebuilt_folder(package, identity(package))
+    shutil.copytree(work / "cache" / identity(package), folder)
+    write_processor(folder, [])
+    return package
+
+
+def write_processor(folder: Path, needs: list[str], triple: str = "") -> None:
+    processor = {"triple": triple or llvm.get_process_triple(), "name": "generic", "features": "", "needs": needs}
+    (folder / kernel_files.PROCESSOR_FILE).write_text(json.dumps(processor))
+
+
+@compiled_only
+def test_a_prebuilt_kernel_is_loaded_and_nothing_is_written(prebuilt: Path, chained: Path, tmp_path: Path) -> None:
+    found = drawn(prebuilt, tmp_path / "cache")
+    assert found["hits"] == 1 and not (tmp_path / "cache").exists()
+    assert found["out"] == drawn(chained, tmp_path / "cache")["out"]
 
 
 @slow
 @compiled_only
-@pytest.mark.parametrize(
-    "damage", [pytest.param(b"", id="emptied", marks=slow), pytest.param(b"nonsense", id="overwritten")]
-)
-def test_a_damaged_cache_is_compiled_again(chained: Path, tmp_path: Path, damage: bytes) -> None:
+def test_a_kernel_for_this_very_processor_is_preferred_to_a_prebuilt_one(prebuilt: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    whole = drawn(chained, cache)
-    damaged = [*cache.rglob("*.nbi"), *cache.rglob("*.nbc")]
-    assert damaged
-    for path in damaged:
-        path.write_bytes(damage)
-    (bystander,) = [file.parent / "of-another-kernel.nbi" for file in cache.rglob("*.nbi")]
-    bystander.write_bytes(b"another process writes it")
-    assert drawn(chained, cache)["out"] == whole["out"]
-    assert bystander.read_bytes() == b"another process writes it"
-    assert drawn(chained, cache)["hits"]
+    assert drawn(prebuilt, cache, TRAPLINE_PREBUILT="0")["hits"] == 0
+    (kernel,) = kernels_in(cache)
+    truncated(kernel)
+    assert drawn(prebuilt, cache)["hits"] == 1  # the prebuilt one, because that in the cache is damaged
+    assert drawn(prebuilt, cache, TRAPLINE_PREBUILT="0")["hits"] == 0
+    assert drawn(prebuilt, cache, TRAPLINE_PREBUILT="0")["hits"] == 1
+
+
+@compiled_only
+@pytest.mark.parametrize(
+    ("needs", "triple"), [(["sse99"], ""), pytest.param([], "other-unknown-linux-gnu", marks=slow)]
+)
+def test_a_prebuilt_kernel_that_this_processor_cannot_run_is_not_loaded(
+    prebuilt: Path, tmp_path: Path, needs: list[str], triple: str
+) -> None:
+    folder = kernel_files.prebuilt_folder(prebuilt, identity(prebuilt))
+    write_processor(folder, needs, triple)
+    try:
+        assert drawn(prebuilt, tmp_path / "cache")["hits"] == 0
+    finally:
+        write_processor(folder, [])
+
+
+@compiled_only
+@pytest.mark.parametrize("damage", [truncated, pytest.param(one_bit_flipped, marks=slow)])
+def test_a_damaged_prebuilt_kernel_is_compiled(prebuilt: Path, tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    (kernel,) = kernels_in(prebuilt)
+    whole = kernel.read_bytes()
+    damage(kernel)
+    try:
+        assert drawn(prebuilt, tmp_path / "cache")["hits"] == 0
+    finally:
+        kernel.write_bytes(whole)
+
+
+@compiled_only
+def test_prebuilt_kernels_of_edited_sources_are_not_loaded(prebuilt: Path, tmp_path: Path) -> None:
+    """Also if the folder is renamed to the identity of the edited sources."""
+    file, before = prebuilt / "chained" / "constant.py", kernel_files.prebuilt_folder(prebuilt, identity(prebuilt))
+    text, whole = file.read_text(), drawn(prebuilt, tmp_path / "cache")
+    try:
+        file.write_text("RANGE = 10.0")
+        after = kernel_files.prebuilt_folder(prebuilt, identity(prebuilt))
+        before.rename(after)
+        edited = drawn(prebuilt, tmp_path / "cache")
+        after.rename(before)
+    finally:
+        file.write_text(text)
+    assert not edited["hits"]
+    assert edited["out"] == [pytest.approx(number / 10) for number in whole["out"]]
 
 
 # Several processes at once.
@@ -398,11 +684,10 @@ COMMAND = DRAW.replace("jit.ready()", "from trapline.cli.terminal.progress impor
 @pytest.fixture
 def empty(chained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder into which processes of the copied package compile."""
-    monkeypatch.setattr(jit, "_PACKAGE", chained)
     monkeypatch.setenv("TRAPLINE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PYTHONPATH", str(chained.parent))
-    folder = jit.cache_folder()
-    folder.mkdir()
+    folder = cache_folder.cache_folder(identity(chained))
+    assert cache_folder.make(folder)
     return folder
 
 
@@ -451,7 +736,7 @@ def compile_another(done, total, name):
     thread.start()
     thread.join()
 
-jit.ready(compile_another)
+jit.ready(progress=compile_another)
 """,
 ).replace('"hits": hits', '"hits": hits, "answers": answers')
 
@@ -472,7 +757,7 @@ from concurrent.futures import ThreadPoolExecutor
 with ThreadPoolExecutor(8) as threads:
     for ready in [threads.submit(jit.ready) for _ in range(8)]:
         ready.result()
-assert jit._ready_kernels == len(jit._kernels)
+assert not jit._unready
 """
     for expected in (0, 1):
         answer = json.loads(python(DRAW.replace("jit.ready()", together), tmp_path / "cache", chained.parent))
@@ -493,8 +778,8 @@ def test_functions_that_another_thread_declares_meanwhile_keep_their_cache(monke
     monkeypatch.setattr(jit, "njit", declare_another_first)
     monkeypatch.setattr(jit, "_kernels", [])
     own: Any = jit.kernel("float64(float64)")(time_of_others)
-    assert own._cache.cache_path.startswith(str(jit._CACHE))
-    assert not foreign[0]._cache.cache_path.startswith(str(jit._CACHE))
+    assert own._cache.cache_path == str(kernel_files.CACHE)
+    assert not foreign[0]._cache.cache_path.startswith(str(kernel_files.CACHE))
 
 
 def time_of_others(seconds: float) -> float:
@@ -504,39 +789,23 @@ def time_of_others(seconds: float) -> float:
 # The place of the cache.
 
 
-def test_an_unwritable_cache_is_replaced_by_a_temporary_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("TRAPLINE_CACHE", str(tmp_path / "file" / "cache"))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    folder = jit.cache_folder()
-    assert tmp_path in folder.parents and tmp_path / "file" not in folder.parents
-
-
 def test_a_cache_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """numba executes what it finds there."""
+    """Its files are executed."""
     monkeypatch.setenv("TRAPLINE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    chosen = jit.cache_folder()
-    chosen.mkdir()
+    chosen = cache_folder.cache_folder("0" * 20)
+    assert not cache_folder.is_ours(chosen)
+    assert cache_folder.make(chosen) and cache_folder.make(chosen) and cache_folder.is_ours(chosen)
     uid = os.geteuid()
     monkeypatch.setattr("os.geteuid", lambda: uid + 1)
-    assert jit.cache_folder() != chosen and jit.cache_folder().parent.parent == tmp_path
+    assert not cache_folder.is_ours(chosen) and not cache_folder.make(chosen)
 
 
-def test_a_cache_that_another_user_creates_first_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After it was found missing, and before it is created."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    chosen = tmp_path / "cache"
-    assert jit._made(chosen) == chosen == jit._made(chosen)
-    (tmp_path / "link").symlink_to(chosen)
+def test_a_link_or_a_file_in_the_place_of_the_cache_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
     (tmp_path / "file").touch()
     for taken in (tmp_path / "link", tmp_path / "file", tmp_path / "file" / "cache"):
-        made = jit._made(taken)
-        assert made.is_dir() and made.parent.parent == tmp_path
-    uid = os.geteuid()
-    monkeypatch.setattr("os.geteuid", lambda: uid + 1)
-    made = jit._made(chosen)
-    assert made != chosen and made.is_dir() and made.parent.parent == tmp_path
+        assert not cache_folder.make(taken)
 
 
 @compiled_only
@@ -547,6 +816,7 @@ def test_a_cache_is_private_whatever_the_umask(chained: Path, tmp_path: Path) ->
         drawn(chained, cache)
         (made,) = cache.iterdir()
         assert made.stat().st_mode & 0o777 == 0o700
+        assert {file.stat().st_mode & 0o777 for file in made.glob("*.kernel")} == {0o600}
         made.chmod(0o777)
         drawn(chained, cache)
         assert made.stat().st_mode & 0o777 == 0o700
@@ -555,14 +825,11 @@ def test_a_cache_is_private_whatever_the_umask(chained: Path, tmp_path: Path) ->
 
 
 @compiled_only
-def test_a_process_whose_cache_cannot_be_written_works(
-    chained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_whose_cache_cannot_be_written_works(chained: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
     first = drawn(chained, tmp_path / "file")
     assert len(set(first["out"])) == 4
-    assert list(tmp_path.glob("trapline-*"))
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
 @slow
@@ -591,5 +858,5 @@ def test_the_newest_eight_folders_unused_for_a_day_stay(tmp_path: Path) -> None:
         os.utime(folder, (now - old * 3600.0,) * 2)
     (tmp_path / "not-ours").mkdir()
     os.utime(tmp_path / "not-ours", (0.0, 0.0))
-    gone = {int(folder.name, 16) for folder in jit._superfluous(tmp_path, now)}
+    gone = {int(folder.name, 16) for folder in cache_folder._superfluous(tmp_path, now)}
     assert gone == {10, 11, 12}  # 33 and 34 hours, 31 days

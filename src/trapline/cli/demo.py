@@ -15,7 +15,7 @@ import click
 from trapline.cli.options.scheduling import chosen_by
 from trapline.cli.options.values import count, seconds
 from trapline.cli.terminal.errors import INTERRUPTED
-from trapline.cli.terminal.progress import compile_kernels, compile_ranks, step
+from trapline.cli.terminal.progress import LIVE_CRAWL, compile_kernels, compile_ranks, step
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_text
 from trapline.terminal import say, say_text
@@ -134,7 +134,8 @@ def _compile() -> None:
     import trapline.crawler.engine.run
     import trapline.report.together  # noqa: F401  all kernels of the demo: one progress line then covers them all
 
-    compile_kernels()
+    measures = ("generate_kernels", "graph", "strings", "page_sizes", "pagerank", "measure", "exact")
+    compile_kernels(within=(*LIVE_CRAWL, "trapline.simulate", *(f"trapline.graph.{name}" for name in measures)))
     compile_ranks([chosen_by(name, rank, None) for name, rank in PAGE_RANKS.items()])
 
 

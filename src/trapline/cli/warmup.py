@@ -24,7 +24,7 @@ def compile_all(progress: ProgressCallback | None = None, waiting: Callable[[], 
     from trapline.strategies import page_ranks, site_ranks
 
     started = time.perf_counter()
-    ready(progress, waiting)
+    ready(progress=progress, waiting=waiting)
     functions = [rank.function for rank in page_ranks().values()] + [rank.function for rank in site_ranks().values()]
     for function in functions:
         _ = function.address

@@ -1,4 +1,4 @@
-"""Compilation with numba. Besides array_handles.py, only this file uses numba's flags, cache and intrinsics.
+"""Compilation with numba. Besides array_handles.py and kernel_files.py, only this file uses numba's flags, cache and intrinsics.
 
 Rules of this file
 - `_nrt=False`: kernels neither allocate nor count references. With reference counting, a helper that gets the
@@ -7,8 +7,8 @@ Rules of this file
 - A *helper* is compiled into the kernels that call it and is never cached by itself. Its signature is explicit: without
   one, numba makes a specialisation per mixture of int32 and int64 arguments, and compilation takes twice as long.
 - A *shared* function is for ranks what a helper is for kernels.
-- A *kernel* is called from Python and cached on disk. numba notices edits of the kernel's own file only, not of the
-  files of its helpers, so the cache folder is named after a hash of all files that kernels can be made of (sources.py).
+- A *kernel* is called from Python and kept on disk (kernel_files.py). numba's own cache notices edits of the kernel's own
+  file only, not of the files of its helpers, and is bound to the path of the package.
 - A *rank* is called by address, so that one compiled frontier serves every strategy. Passed as an argument, a rank
   would miss the cache in every process; as `types.FunctionType` it cost 59 us (prototype) each time it was passed from
   Python.
@@ -18,35 +18,27 @@ Rules of this file
 - With NUMBA_DISABLE_JIT=1 everything here is plain Python.
 """
 
-import hashlib
-import os
-import platform
-import re
-import shutil
-import stat
 import sys
-import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
-from pathlib import Path
-from types import FunctionType, ModuleType
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from types import FunctionType
 from typing import Any, ClassVar, TypeVar
 
 import numba
-import numpy as np
 from llvmlite import ir
 from llvmlite.binding import Linkage
 from numba import njit, types
 from numba.core import cgutils
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic, register_jitable
 
+from trapline.compiled.cache_folder import make, mark_used
 from trapline.compiled.file_lock import alone
-from trapline.compiled.sources import compiled_sources
+from trapline.compiled.kernel_files import CACHE, KernelCache
+from trapline.compiled.loaded_code import callees, reached
 from trapline.errors import ConfigError
 from trapline.progress import ProgressCallback
 
@@ -57,97 +49,11 @@ type_of: Callable[[Any], Any] = numba.typeof
 DISABLED = bool(numba.config.DISABLE_JIT)
 
 _FLAGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
-_PACKAGE = Path(__file__).parent.parent
-_PACKAGE_PREFIX = __name__.partition(".")[0] + "."
 _helpers: list[tuple[Any, Any]] = []
 _uncompiled: dict[FunctionType, tuple[Any, Any]] = {}  # the helpers among these that are not compiled yet
 _kernels: list[tuple[Any, Any]] = []
-_compiled_helpers = 0
-_ready_kernels = 0
-_one_thread = threading.RLock()  # held while the two counters change
-
-
-def cache_folder() -> Path:
-    """Return the cache folder of compiled kernels. There is one per state of the sources, numba, Python and processor."""
-    # The path of the package is hashed, too: numba's own index uses it, so another installation would find nothing there.
-    place = f"{numba.__version__} {np.__version__} {sys.version} {platform.machine()} {_PACKAGE}"
-    digest = hashlib.sha256(place.encode())
-    for file, text in compiled_sources(_PACKAGE).items():
-        digest.update(file.encode() + b"\0" + text)
-    name = digest.hexdigest()[:20]
-    chosen = _cache_root() / name
-    return chosen if _is_ours(chosen) else _temporary() / name
-
-
-def _cache_root() -> Path:
-    chosen = os.environ.get("TRAPLINE_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "trapline"
-    )
-    try:
-        Path(chosen).mkdir(parents=True, exist_ok=True)
-        if os.access(chosen, os.W_OK):
-            return Path(chosen)
-    except OSError:
-        pass  # with a home that cannot be written (a container, a service user), each process compiles, and nothing fails
-    return _temporary()
-
-
-def _temporary() -> Path:
-    return Path(tempfile.mkdtemp(prefix="trapline-"))  # used by this process only
-
-
-def _is_ours(folder: Path) -> bool:
-    """Return whether only we can write into this folder, because numba runs what it finds in a cache.
-
-    If the folder is ours, the permissions of other users are removed.
-    """
-    try:
-        found = folder.lstat()  # does not follow a link of another user
-        is_ours = found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode)
-        if is_ours and found.st_mode & 0o077:
-            folder.chmod(0o700)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return is_ours
-
-
-def _made(folder: Path) -> Path:
-    """Create the folder and return it. Return a temporary one if another user created it first, or it cannot be created."""
-    with suppress(OSError):  # another process of the same user may have created it first
-        folder.mkdir(mode=0o700, parents=True)
-    if folder.exists() and _is_ours(folder):
-        return folder
-    temporary = _temporary() / folder.name
-    temporary.mkdir(mode=0o700)
-    return temporary
-
-
-_CACHE = cache_folder()
-_CACHE_IS_NEW = not _CACHE.exists()  # checked now, because numba creates the folder with the first declared kernel
-if _CACHE_IS_NEW and not DISABLED:
-    _CACHE = _made(_CACHE)
-_OWN_FOLDER = re.compile("[0-9a-f]{20}")
-_DAY_S = 86_400.0
-_UNUSED_S = 30 * _DAY_S  # every version of the sources leaves a folder of some megabytes
-_MOST_OLD = 8  # folders that were not used for a day; a developer who edits the sources makes dozens in a week
-
-
-def _use_cache() -> None:
-    """Mark our cache folder as used. If it is new, remove old folders that were not used for long, or that are too many."""
-    with suppress(OSError):  # a folder may belong to another user, or another process may remove it at the same time
-        _CACHE.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.utime(_CACHE)
-        for folder in _superfluous(_CACHE.parent, time.time()) if _CACHE_IS_NEW else ():
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _superfluous(root: Path, now: float) -> list[Path]:
-    """Return the folders to remove: those not used for a day, except the newest few; those not used for long, all of them."""
-    unused_s = {folder: now - folder.stat().st_mtime for folder in root.iterdir() if _OWN_FOLDER.fullmatch(folder.name)}
-    old = sorted((folder for folder in unused_s if unused_s[folder] > _DAY_S), key=unused_s.__getitem__)
-    return [folder for place, folder in enumerate(old) if place >= _MOST_OLD or unused_s[folder] > _UNUSED_S]
+_unready: list[tuple[Any, Any]] = []  # the kernels among these that are neither loaded nor compiled yet
+_one_thread = threading.RLock()  # held while these change
 
 
 class _HelperLibrary(JITCodeLibrary):  # type: ignore[misc, unused-ignore]
@@ -201,27 +107,6 @@ class _HelperCompiler(_KernelCompiler):
         self.state.targetctx = self.state.targetctx.subtarget(get_executable=lambda *_: [].append)
 
 
-class _CacheLocator(UserProvidedCacheLocator):  # type: ignore[misc, unused-ignore]
-    """Locates the cache of our functions in our folder. `numba.config.CACHE_DIR` is left to other users of numba in the process."""
-
-    def __init__(self, function: Any, file: str) -> None:
-        self._py_file = file
-        self._lineno = function.__code__.co_firstlineno
-        self._cache_path = str(_CACHE / self.get_suitable_cache_subpath(file))
-
-    @classmethod
-    def from_function(cls, function: Any, file: str) -> Any:
-        return super(UserProvidedCacheLocator, cls).from_function(function, file)
-
-
-class _CacheFiles(CompileResultCacheImpl):  # type: ignore[misc, unused-ignore]
-    _locator_classes: ClassVar[list[Any]] = [_CacheLocator, *CompileResultCacheImpl._locator_classes]
-
-
-class _Cache(FunctionCache):  # type: ignore[misc, unused-ignore]
-    _impl_class = _CacheFiles
-
-
 def helper(signature: Any) -> Callable[[Function], Function]:
     """Declare a compiled function that only kernels and other helpers call."""
 
@@ -247,101 +132,103 @@ def shared(function: Function) -> Function:
 
 
 def kernel(signature: Any) -> Callable[[Function], Function]:
-    """Declare a compiled function with one signature that Python calls; `ready()` loads or compiles it."""
+    """Declare a compiled function with one signature that Python calls. It is loaded or compiled by `ready`, or by its first call."""
 
     def wrap(function: Function) -> Function:
         if DISABLED:
             return function
         dispatcher = njit(pipeline_class=_KernelCompiler, **_FLAGS)(function)
-        dispatcher._cache = _Cache(function)
+        dispatcher._cache = KernelCache(function)
+        dispatcher._compile_for_args = partial(_first_call, dispatcher)
         _kernels.append((dispatcher, signature))
+        _unready.append((dispatcher, signature))
         return dispatcher
 
     return wrap
 
 
-def ready(progress: ProgressCallback | None = None, waiting: Callable[[], None] = lambda: None) -> None:
-    """Make every kernel imported so far callable: load it from the cache, or compile and cache it.
+def _first_call(dispatcher: Any, *_: Any) -> Any:
+    """Return what numba shall call after a kernel was called that is not ready.
 
+    This replaces numba's own compilation, which would be for the types of the arguments instead of for the kernel's signature.
+    """
+    ready(dispatcher)
+    return dispatcher
+
+
+def ready(
+    *kernels: Any,
+    within: Sequence[str] = (),
+    progress: ProgressCallback | None = None,
+    waiting: Callable[[], None] = lambda: None,
+) -> None:
+    """Make kernels callable: load them from the cache, or compile and cache them.
+
+    A kernel becomes ready by itself when it is first called. Call `ready` where that would take time at the wrong moment.
+    `within`: names of packages, modules and single kernels, as far as they are imported. With neither, all kernels imported so far.
     `waiting` is called if we wait for another process that compiles into the same cache, so as not to compile everything twice.
     """
-    if _ready_kernels == len(_kernels):
+    if not _unready:
         return
     with _one_thread:
-        _use_cache()
-        is_cached = all(_marker(dispatcher).exists() for dispatcher, _ in _kernels[_ready_kernels:])
-        with nullcontext() if is_cached else alone(_CACHE / "compiling.lock", waiting):
-            _load_or_compile_all(progress)
+        wanted = [each for each in _unready if _is_wanted(each[0], kernels, within)]
+        mark_used(CACHE)
+        with nullcontext() if _are_cached(wanted) else _alone(waiting):
+            _load_or_compile_all(wanted, progress)
 
 
-def _marker(dispatcher: Any) -> Path:
-    """Return the file whose existence says that a kernel is in the cache."""
-    return _CACHE / f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__name__}.compiled"
+def _is_wanted(dispatcher: Any, kernels: Sequence[Any], within: Sequence[str]) -> bool:
+    name = f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__name__}."
+    return dispatcher in kernels or any(name.startswith(f"{part}.") for part in within) or not (kernels or within)
 
 
-def _load_or_compile_all(progress: ProgressCallback | None) -> None:
-    global _ready_kernels
-    while _ready_kernels < len(_kernels):
-        dispatcher, signature = _kernels[_ready_kernels]
-        marker = _marker(dispatcher)
-        if not marker.exists():
-            _compile_helpers_of(dispatcher, progress)
-            _report(progress, _compiled_helpers + _ready_kernels, dispatcher)
-        _load_or_compile(dispatcher, signature, progress)
-        marker.parent.mkdir(parents=True, exist_ok=True)
-        marker.touch()
-        _ready_kernels += 1
+def _are_cached(kernels: list[tuple[Any, Any]]) -> bool:
+    return all(dispatcher._cache.exists(signature, dispatcher.targetctx) for dispatcher, signature in kernels)
 
 
-def _load_or_compile(dispatcher: Any, signature: Any, progress: ProgressCallback | None) -> None:
-    try:
+def _alone(waiting: Callable[[], None]) -> AbstractContextManager[None]:
+    return alone(CACHE / "compiling.lock", waiting) if make(CACHE) else nullcontext()
+
+
+def _load_or_compile_all(kernels: list[tuple[Any, Any]], progress: ProgressCallback | None) -> None:
+    report = _Report(kernels, progress)
+    for dispatcher, signature in kernels:
+        if not dispatcher._cache.find(signature, dispatcher.targetctx):
+            # All other helpers are left to the kernels that need them.
+            for helper, of_helper in _callees_first(dispatcher.py_func, set()):
+                report(helper)
+                _compile(helper, of_helper)
+            report(dispatcher)
         _compile(dispatcher, signature)
-    except Exception:  # unpickling a damaged cache can raise anything
-        _forget(dispatcher)
-        _compile_helpers_of(dispatcher, progress)
-        _compile(dispatcher, signature)
+        del dispatcher._compile_for_args
+        _unready.remove((dispatcher, signature))
 
 
-def _forget(dispatcher: Any) -> None:
-    """Empty the cache of one function, and no more than that: another process may be filling the folder at this moment."""
-    with suppress(OSError):
-        Path(dispatcher._cache.cache_path).mkdir(parents=True, exist_ok=True)
-        dispatcher._cache.flush()
+class _Report:
+    """Reports each function before it is compiled: how many were, how many there are, and its name."""
 
+    def __init__(self, kernels: list[tuple[Any, Any]], progress: ProgressCallback | None) -> None:
+        self._progress = progress
+        self._done = 0
+        missing = [kernel.py_func for kernel, signature in kernels if not _are_cached([(kernel, signature)])]
+        helpers = {function for kernel in missing for function in reached(kernel) if function in _uncompiled}
+        self._total = len(missing) + len(helpers)
 
-def _report(progress: ProgressCallback | None, done: int, dispatcher: Any) -> None:
-    if progress is not None:
-        progress(done, len(_helpers) + len(_kernels), dispatcher.py_func.__name__)
-
-
-def _compile_helpers_of(kernel: Any, progress: ProgressCallback | None) -> None:
-    """Compile the helpers that a kernel needs and that are not compiled yet. All others are left to the kernels that need them."""
-    global _compiled_helpers
-    for dispatcher, signature in _callees_first(kernel.py_func, set()):
-        _report(progress, _compiled_helpers + _ready_kernels, dispatcher)
-        _compile(dispatcher, signature)
-        _compiled_helpers += 1
+    def __call__(self, dispatcher: Any) -> None:
+        self._total = max(self._total, self._done + 1)  # a damaged file is found only when it is loaded
+        if self._progress is not None:
+            self._progress(self._done, self._total, dispatcher.py_func.__name__)
+        self._done += 1
 
 
 def _callees_first(function: FunctionType, seen: set[FunctionType]) -> Iterator[tuple[Any, Any]]:
     # A caller compiled first would compile its callees for the types it happens to pass, in addition to their own signatures.
-    for named in _named_in(function):
-        callee = getattr(named, "py_func", named)
-        if isinstance(callee, FunctionType) and callee.__module__.startswith(_PACKAGE_PREFIX) and callee not in seen:
+    for callee in callees(function):
+        if callee not in seen:
             seen.add(callee)
             yield from _callees_first(callee, seen)
             if callee in _uncompiled:
                 yield _uncompiled.pop(callee)
-
-
-def _named_in(function: FunctionType) -> Iterator[Any]:
-    """Yield the objects that a function names: `name`, and `module.name`."""
-    names = function.__code__.co_names
-    for name in names:
-        named = function.__globals__.get(name)
-        yield named
-        if isinstance(named, ModuleType):
-            yield from (vars(named).get(attribute) for attribute in names)
 
 
 def _compile(dispatcher: Any, signature: Any) -> None:
@@ -370,13 +257,12 @@ class Rank:
         self.function = function
         self.signature = signature
         self._address: int | None = None
-        self._cached = cached
         if not DISABLED:
             # Indices and divisions by zero are checked in a user's rank, so that it cannot crash the process.
             flags = _FLAGS if cached else {**_FLAGS, "boundscheck": True, "error_model": "python"}
             self._dispatcher = njit(**flags)(function)
             if cached:
-                self._dispatcher._cache = _Cache(function)
+                self._dispatcher._cache = KernelCache(function)
 
     def __call__(self, *arguments: Any) -> float:
         return self.function(*arguments)
@@ -393,19 +279,10 @@ class Rank:
 
     def _compile(self) -> int:
         try:
-            result = self._compile_result()
+            result = self._dispatcher.get_compile_result(self.signature)
         except Exception as error:  # numba's own errors, and others that its passes let through
             raise ConfigError(f"rank function {self.function.__name__!r} does not compile: {_reason(error)}") from error
         return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
-
-    def _compile_result(self) -> Any:
-        try:
-            return self._dispatcher.get_compile_result(self.signature)
-        except Exception:  # a damaged cache, as in `_load_or_compile`
-            if not self._cached:
-                raise
-            _forget(self._dispatcher)
-            return self._dispatcher.get_compile_result(self.signature)
 
 
 def _reason(error: Exception) -> str:

@@ -9,7 +9,6 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from trapline.compiled import jit
 from trapline.compiled.array_handles import Pin, Pinned, recaller
 from trapline.compiled.jit import b1, helper, i8, kernel
 from trapline.errors import InvariantError
@@ -130,7 +129,6 @@ def replay_calls(handle: int, log_handle: int, place: Array, out: Array, moment:
 
 def replay(frontier: Frontier, source: bytes | BinaryIO) -> int:
     """Make the logged calls again, compare every answer of `next` and `revisit` with the log, and return the number of calls."""
-    jit.ready()
     journal, frontier.journal = frontier.journal, None  # the calls are in a log already
     try:
         return sum(_replay_body(frontier, body) for body in BLOBS.bodies(source))

@@ -34,7 +34,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.compiled.jit import ready
 from trapline.errors import ConfigError, InvariantError
 from trapline.graph.evolve_kernels import adopt, change_days, exponentials, relink
 from trapline.graph.exact import drawn, key_of
@@ -114,7 +113,6 @@ def evolve(
     another history.
     """
     _check_days(days)
-    ready()
     rates, seed = rates or EvolutionRates(), model.seed if seed is None else seed
     state = _beginning(model, rates, seed)
     for day in days:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.compiled.jit import helper, kernel, ready
+from trapline.compiled.jit import helper, kernel
 from trapline.rng import mixed
 
 Floats = NDArray[np.float64]
@@ -77,7 +77,6 @@ def uniforms(key: int, out: Floats) -> None:
 
 def drawn(seed: int, purpose: str, count: int) -> Floats:
     """Return `count` numbers uniform over [0, 1), in steps of 2^-32."""
-    ready()
     out = np.empty(count)
     uniforms(key_of(seed, purpose), out)
     return out

@@ -48,7 +48,6 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.compiled.jit import ready
 from trapline.errors import ConfigError, InvariantError
 from trapline.graph.exact import drawn, exp, key_of, normal, power
 from trapline.graph.generate_kernels import (
@@ -168,7 +167,6 @@ def generate(
 
 
 def build(model: WebModel, note: Note | None = None) -> Graph:
-    ready()
     say = note or (lambda _: None)
     say("pages")
     plan = plan_of(model)

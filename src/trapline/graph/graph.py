@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.compiled.jit import kernel, ready
+from trapline.compiled.jit import kernel
 from trapline.graph.strings import Strings
 
 # ---- Links from edge arrays to CSR, by counting sort: linear time, one scatter, no comparison.
@@ -57,7 +57,6 @@ def _drop_parallel(offsets: Offsets, targets: Ids, last_row: Ids) -> int:
 
 
 def _offsets(rows: Ids, count: int) -> Offsets:
-    ready()
     offsets = np.zeros(count + 1, dtype=np.int64)
     _count(rows, offsets)
     np.cumsum(offsets, out=offsets)
@@ -74,7 +73,6 @@ def grouped(rows: Ids, values: Ids, count: int) -> tuple[Offsets, Ids]:
 
 def without_parallel(offsets: Offsets, targets: Ids) -> tuple[Offsets, Ids]:
     """Remove parallel links from the rows, in place."""
-    ready()
     last_row = np.full(len(offsets) - 1, -1, dtype=np.int32)
     kept = _drop_parallel(offsets, targets, last_row)
     return offsets, targets if kept == len(targets) else targets[:kept].copy()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.compiled.jit import kernel, ready
+from trapline.compiled.jit import kernel
 from trapline.graph.graph import Graph
 
 Longs = NDArray[np.int64]
@@ -130,7 +130,6 @@ def _walk(offsets: Longs, targets: Ids, seeds: Ids, depth: Ids, queue: Ids) -> i
 
 def depths(graph: Graph, seeds: Ids | None = None) -> Ids:
     """Return the clicks from the nearest seed (default: all home pages) for each page; -1 for unreachable pages."""
-    ready()
     depth = np.full(graph.pages, -1, dtype=np.int32)
     start = graph.home if seeds is None else np.ascontiguousarray(seeds, dtype=np.int32)
     _walk(graph.offsets, graph.targets, start, depth, np.empty(graph.pages, dtype=np.int32))
@@ -138,7 +137,6 @@ def depths(graph: Graph, seeds: Ids | None = None) -> Ids:
 
 
 def measure(graph: Graph) -> Measures:
-    ready()
     in_degree, counts = np.zeros(graph.pages, dtype=np.int64), np.zeros(4, dtype=np.int64)
     known = np.zeros(graph.pages, dtype=np.uint8)
     _count_links(graph.offsets, graph.targets, graph.site, graph.home, in_degree, known, counts)

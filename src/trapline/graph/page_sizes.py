@@ -18,7 +18,7 @@ numbers, `bench/webs.py` compares both crawls with a generated web.
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.compiled.jit import kernel, ready
+from trapline.compiled.jit import kernel
 from trapline.graph.exact import exp, key_of, normal_quantile, number_in, power, stream
 
 Floats = NDArray[np.float64]
@@ -51,7 +51,6 @@ def _draw(key: int, first: int, site: Ids, body: Floats, tail: Floats, share: fl
 
 def page_sizes(seed: int, site: Ids, first: int = 0) -> Longs:
     """Return the bytes, at least 1, of the pages `first`, `first` + 1, ... on the given sites; equal on every machine."""
-    ready()
     sizes = np.empty(len(site), dtype=np.int64)
     # h = 1/2: site and page contribute equally to z.
     middles = (np.arange(_STEPS) + 0.5) / _STEPS

@@ -19,7 +19,7 @@ Computation via a Sparse Linear System" (2005).
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.compiled.jit import kernel, ready
+from trapline.compiled.jit import kernel
 from trapline.errors import ConfigError
 from trapline.graph.graph import Graph
 
@@ -106,7 +106,6 @@ class Runs:
         self._ends, self._sources = np.zeros(graph.pages, np.int64), np.empty(graph.links, np.int32)
         self._known = 0
         self.passes = 0
-        ready()
 
     def start(self, rank: Floats) -> None:
         """Set the ranks that the first run starts from: x of the linear form, for the whole graph."""

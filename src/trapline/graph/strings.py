@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.compiled.jit import helper, kernel, ready
+from trapline.compiled.jit import helper, kernel
 
 Longs = NDArray[np.int64]
 Ids = NDArray[np.int32]
@@ -125,7 +125,6 @@ class NumberedUrls(ABC):
 
     def at(self, pages: NDArray[Any]) -> StoredStrings:
         """Return the URLs of these pages."""
-        ready()
         ends, text = np.empty(len(pages), np.int64), np.empty(len(pages) * _LONGEST, np.uint8)
         number = self._number(pages.astype(np.int64))
         size = _write_urls(self._site[pages], number, self._dynamic[pages], _WORDS, ends, text)

@@ -371,7 +371,7 @@ class Run:
         self.frontier, self.world, self.known = frontier, world, known
         self.wall_seconds = self.score_seconds = 0.0
         self.scorings = 0
-        jit.ready()
+        jit.ready(crawl)
 
     @property
     def log(self) -> FetchLog:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.compiled.jit import kernel, ready
+from trapline.compiled.jit import kernel
 from trapline.frontier import Rules
 from trapline.frontier.layout import FAILED, FETCHED, REFUSED, Array
 from trapline.graph import Graph
@@ -204,7 +204,6 @@ def politeness_violations(log: FetchLog, site: Array, group: Array, rules: Rules
     cannot check what a log does not record: if w depends on the size of a site, it demands the smaller delay of all
     sites, and it does not check the back-off after failures.
     """
-    ready()
     delay_s = min(rules.delay_s, rules.small_site_delay_s) if rules.small_site_pages else rules.delay_s
     address_delay_s = rules.address_delay_s
     log = _in_order_of_completion(log)

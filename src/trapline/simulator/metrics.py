@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trapline.compiled.jit import kernel, ready
+from trapline.compiled.jit import kernel
 
 Ids = NDArray[np.int32] | NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -155,7 +155,6 @@ def tau_b(x: ArrayLike, y: ArrayLike) -> float:
     >>> tau_b([1, 2, 3], [1, 3, 2])
     0.3333333333333333
     """
-    ready()
     x, y = _places(x), _places(y)
     every = len(x) * (len(x) - 1) // 2
     # Pairs equal in x are sorted by y, so that they are not counted as discordant.

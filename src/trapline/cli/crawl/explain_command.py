@@ -300,7 +300,7 @@ def _compile_replay() -> None:
     from trapline.compiled.jit import ready
 
     with Progress("compiling the replay of a crawl's log, once", plain_every_s=2.0) as progress:
-        ready(progress.update, waiting_by(progress))
+        ready(progress=progress.update, waiting=waiting_by(progress))
 
 
 def _page_present(page: "PageExplanation") -> Iterator[str]:

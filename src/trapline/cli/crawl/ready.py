@@ -12,6 +12,7 @@ from trapline.cli.crawl.options import GOALS, SHOWN
 from trapline.cli.options.scheduling import Chosen, check_history_used, files_of
 from trapline.cli.options.sections import is_given
 from trapline.cli.terminal.progress import (
+    LIVE_CRAWL,
     Progress,
     compile_kernels,
     compile_policies,
@@ -109,10 +110,11 @@ def compile_for(prepared: "Prepared", quiet: bool) -> None:
     from trapline.refresh import policy_named
 
     options = prepared.options
+    needed = LIVE_CRAWL if options.refresh is None else (*LIVE_CRAWL, "trapline.refresh.core")
     if prepared.new:
-        compile_kernels(quiet)
+        compile_kernels(quiet, needed)
     else:
-        compile_replay(quiet)
+        compile_replay(quiet, needed)
     compile_ranks([Chosen(prepared.strategy, files_of(options.strategy, options.page_rank, options.site_rank))], quiet)
     if options.refresh is not None:
         compile_policies([policy_named(options.refresh.policy)], quiet)

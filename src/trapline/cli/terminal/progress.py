@@ -116,13 +116,26 @@ def said_if_long(what: str, quiet: bool = False) -> Iterator[None]:
 
 _MANY_PAGES = 500_000
 
+# What a command needs in any case: packages, modules and single kernels.
+LIVE_CRAWL = ("trapline.frontier.core", "trapline.fetch.html", "trapline.crawl")
+SIMULATED_CRAWL = (
+    "trapline.simulate",
+    "trapline.frontier.core.kernels.register_pages",
+    "trapline.frontier.core.kernels.discover_pages",
+    "trapline.graph.graph",
+    "trapline.graph.pagerank",
+)
 
-def compile_kernels(quiet: bool = False) -> None:
-    """Compile all kernels of the modules imported so far, with a progress line if any was not compiled yet."""
+
+def compile_kernels(quiet: bool = False, within: Sequence[str] = ()) -> None:
+    """Compile all kernels of the modules imported so far, with a progress line if any was not compiled yet.
+
+    `within`: only these packages, modules and kernels. Others are compiled when they are first called, without a progress line.
+    """
     from trapline.compiled.jit import ready
 
     with Progress("compiling", plain_every_s=2.0, quiet=quiet) as progress:
-        ready(progress.update, waiting_by(progress))
+        ready(within=within, progress=progress.update, waiting=waiting_by(progress))
 
 
 def waiting_by(progress: Progress) -> Callable[[], None]:
@@ -132,16 +145,17 @@ def waiting_by(progress: Progress) -> Callable[[], None]:
 
 def compile_crawl() -> None:
     """Compile the kernels of a simulated crawl, without the ranks."""
-    import trapline.simulator.driver  # noqa: F401  imports all its kernels before they are counted
+    import trapline.simulator.driver
+    import trapline.simulator.metrics  # noqa: F401  imports all its kernels before they are counted
 
-    compile_kernels()
+    compile_kernels(within=SIMULATED_CRAWL)
 
 
-def compile_replay(quiet: bool = False) -> None:
-    """Compile all kernels imported so far, and those that rebuild a crawl from its log."""
+def compile_replay(quiet: bool = False, within: Sequence[str] = ()) -> None:
+    """Compile kernels as `compile_kernels` does, and those that rebuild a crawl from its log."""
     import trapline.frontier.replay  # noqa: F401
 
-    compile_kernels(quiet)
+    compile_kernels(quiet, (*within, "trapline.frontier.replay") if within else ())
 
 
 def compile_ranks(every: Sequence[Chosen], quiet: bool = False) -> None:

@@ -12,7 +12,6 @@ from hashlib import blake2b
 
 import numpy as np
 
-from trapline.compiled.jit import ready
 from trapline.fetch.html.encoding import UTF_8, decode, encoding_of
 from trapline.fetch.html.foreign import OPEN_SHAPE
 from trapline.fetch.html.page import is_html
@@ -62,7 +61,6 @@ def content_of(body: bytes, charset: str | None = None) -> bytes:
 
 
 def _content(html: bytes) -> bytes:
-    ready()
     out = _out if len(html) <= len(_out) else np.zeros(min(len(html), MOST_TEXT), np.uint8)
     text = np.frombuffer(html, np.uint8)
     for level in (BY_CLASS, BY_NAME, ALL):

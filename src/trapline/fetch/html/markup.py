@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trapline.compiled.jit import ready
 from trapline.fetch.html.foreign import OPEN_SHAPE
 from trapline.fetch.html.kernels import (
     COLUMNS,
@@ -106,7 +105,6 @@ class TagRows:
         """
         if not html:
             return Tags(self._hrefs[:0], self._rows[:0])
-        ready()
         state = self._state
         state[:] = _BEGINNING
         state[FIRST_ODD] = usable

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trapline.compiled.jit import ready
 from trapline.fetch.html.encoding import UTF_8, decode, encoding_of, in_encoding, is_ascii_based, query_encoding
 from trapline.fetch.html.kernels import (
     AREA,
@@ -84,7 +83,6 @@ class Links:
         Of the page's text, only the links are kept.
         """
         more = Links.of(tuple(links.values()))
-        ready()
         lengths = self.spans[:, 1] - self.spans[:, 0]
         out, spans = np.empty(int(lengths.sum()), np.uint8), np.empty_like(self.spans)
         length = gather_links(np.frombuffer(self.text, np.uint8), self.spans, out, spans)

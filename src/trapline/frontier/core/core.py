@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from trapline.compiled import jit
 from trapline.compiled.array_handles import Pin
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier.core import blocks, kernels
@@ -72,7 +71,6 @@ class Core:
         return frontier
 
     def _adopt(self, state: FrontierState, strategy: "Strategy", rules: Rules, journal: Journal | None) -> None:
-        jit.ready()
         self.journal = journal
         self.strategy, self.rules = strategy, rules
         strategy.bind(state.run)

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.compiled.jit import ready
 from trapline.errors import ConfigError
 from trapline.graph.formats import bvgraph_kernels as bv
 from trapline.graph.formats.textfile import LoadOptions, at_row, head, rows
@@ -140,7 +139,6 @@ def _bits(file: Path) -> NDArray[np.uint8]:
 def _decoded(
     file: Path, bits: NDArray[np.uint8], plan: NDArray[np.int64], pages: int, links: int, options: LoadOptions
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    ready()
     at, offsets = np.zeros(2, np.int64), np.zeros(pages + 1, np.int64)
     targets, scratch = _room(file, links, pages)
     for first in range(0, pages, _PAGES_A_CALL):

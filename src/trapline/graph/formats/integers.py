@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.compiled.jit import helper, kernel, ready
+from trapline.compiled.jit import helper, kernel
 from trapline.errors import ConfigError, InvariantError
 from trapline.graph.formats.textfile import (
     at_row,
@@ -150,7 +150,6 @@ def pairs(
     file: Path, numbering: Numbering, progress: ProgressCallback = no_progress, skip_rows: int = 0
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the first and the second number of every row, as int32 where they fit; rows that begin with # are comments."""
-    ready()
     found = [_pairs_of_block(file, row, block, numbering) for row, block in _without(skip_rows, file, progress)]
     if not found:
         return np.zeros(0, np.int32), np.zeros(0, np.int32)
@@ -179,7 +178,6 @@ def number_rows(
     skip_rows: int = 0,
 ) -> Iterator[tuple[int, Longs, Longs]]:
     """Yield (row number of its first line, ends, values) for each block; row i has the values ends[i - 1] to ends[i] - 1."""
-    ready()
     for row, block in _without(skip_rows, file, progress):
         cursor, ends = np.zeros(2, np.int64), np.empty(lines_in(block), np.int64)
         values = np.empty(len(block) // 2 + 1, np.int64)

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.compiled.jit import kernel, ready
+from trapline.compiled.jit import kernel
 from trapline.errors import ConfigError
 from trapline.graph.formats.saved import check_folder, write_folder
 from trapline.graph.graph import Graph
@@ -97,7 +97,6 @@ def _write_urls(graph: Graph, file: IO[bytes]) -> None:
 
 
 def _write_links(graph: Graph, file: IO[bytes], progress: ProgressCallback) -> None:
-    ready()
     out = np.empty(_LINKS_A_CALL * _WIDEST, np.uint8)
     for first in range(0, graph.links, _LINKS_A_CALL):
         last = min(first + _LINKS_A_CALL, graph.links)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.compiled.jit import kernel, ready
+from trapline.compiled.jit import kernel
 from trapline.errors import ConfigError
 from trapline.graph.formats.textfile import LoadOptions, at_row, blocks, bytes_of, head, line_at, row_at
 from trapline.graph.formats.urls import check_utf8
@@ -67,7 +67,6 @@ def load(file: Path, options: LoadOptions) -> Graph:
 
 def _ends(file: Path, ids: defaultdict[bytes, int], progress: ProgressCallback) -> NDArray[np.int32]:
     """Return the page numbers of all edges: source, target, source, target, ..."""
-    ready()
     found = [np.zeros(0, np.int32)]
     for row, block in blocks(file, progress):
         odd = _first_odd_row(bytes_of(block))

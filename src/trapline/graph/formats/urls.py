@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.compiled.jit import helper, kernel, ready
+from trapline.compiled.jit import helper, kernel
 from trapline.errors import ConfigError
 from trapline.graph.formats.textfile import at_row, blocks, bytes_of, lines_in, text
 from trapline.graph.strings import StoredStrings
@@ -119,7 +119,6 @@ def _url_before(text: Text, ends: Longs, page: int, other: int) -> bool:
 
 def urls_in(file: Path, progress: ProgressCallback = no_progress) -> StoredStrings:
     """Read one URL a row. There must be at least one, and none may be empty."""
-    ready()
     ends, texts, base = [], [], 0
     for row, block in blocks(file, progress):
         check_utf8(file, row, block)
@@ -147,7 +146,6 @@ def check_utf8(file: Path, row: int, block: bytes) -> None:
 def split(urls: StoredStrings) -> tuple[Longs, Bytes, Bytes]:
     """Return for each URL: the length of its `scheme://host[:port]` in bytes (0: none), whether this part differs from that
     of the URL before, and whether the URL is dynamic."""
-    ready()
     lengths = np.empty(len(urls), np.int64)
     begins, dynamic = np.empty(len(urls), np.uint8), np.empty(len(urls), np.uint8)
     _split_urls(urls.text, urls.ends, lengths, begins, dynamic)
@@ -155,7 +153,6 @@ def split(urls: StoredStrings) -> tuple[Longs, Bytes, Bytes]:
 
 
 def homes(urls: StoredStrings, site: Ids, sites: int) -> Ids:
-    ready()
     home = np.full(sites, -1, np.int32)
     _choose_homes(urls.text, urls.ends, site, home)
     return home

@@ -252,7 +252,7 @@ class _Crawl:
         self._pins = [one.pin() for one in partitions]
         self._handles = handle_table([one.handle for one in self._pins])
         self._frontiers = handle_table([one.run.frontier.handle for one in partitions])
-        jit.ready()
+        jit.ready(run_partitions)
 
     def run(self, most: int | None, progress: CountCallback | None) -> bool:
         """Run the crawl. Return True if no page was left, False if `most` pages were fetched."""

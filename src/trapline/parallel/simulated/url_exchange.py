@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.compiled.jit import b1, f8, helper, i8, kernel, ready, type_of, void
+from trapline.compiled.jit import b1, f8, helper, i8, kernel, type_of, void
 from trapline.errors import ConfigError
 from trapline.frontier.layout import Array, Pages, record
 from trapline.graph import Graph
@@ -254,7 +254,6 @@ class LinkOutbox:
     def __init__(self, filter_size: int = 0, policy: str = "lru", replicated: Array | None = None) -> None:
         if filter_size < 0:
             raise ConfigError(f"a filter of {filter_size} URLs: give 0 (none) or more")
-        ready()
         known = np.zeros(0, np.int64) if replicated is None else replicated
         self.arrays = new_outbox(filter_size, FILTERS.index(policy), known)
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trapline.compiled import jit
 from trapline.errors import InvariantError
 from trapline.frontier.frontier import Frontier
 from trapline.frontier.layout import MOST_PER_VISIT, Array, Record
@@ -52,7 +51,6 @@ class Refresher:
     def __init__(
         self, policy: Policy, started: float, rules: RefreshRules | None = None, memory: Memory | None = None
     ) -> None:
-        jit.ready()
         self.policy, self.started, self.rules = policy, started, rules or RefreshRules()
         self.memory = memory or Memory(policy, self.rules)
         self.memory.whole.run[0].started = started

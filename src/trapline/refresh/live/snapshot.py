@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trapline.array_folder import ArrayFolder, Saved
-from trapline.compiled import jit
 from trapline.errors import OtherVersionError
 from trapline.refresh.core import kernels
 from trapline.refresh.core.layout import DTYPES, Array
@@ -47,7 +46,6 @@ def load(source: Path, policy: Policy) -> RefreshSnapshot:
 
 def _restored(arrays: dict[str, Array], policy: Policy, rules: RefreshRules) -> Memory:
     """Return the memory with these arrays, and with its queues and timers."""
-    jit.ready()
     memory = Memory(policy, rules)
     memory.adopt(arrays, policy)
     page = 0

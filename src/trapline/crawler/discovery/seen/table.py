@@ -54,7 +54,6 @@ class SeenTable:
 
     def __init__(self, key: bytes = b"") -> None:
         """`key`: 16 bytes for the hash; without it, a random key is used."""
-        jit.ready()
         head = np.array([0, -1, 0, 0])
         head[KEY_0:] = np.frombuffer(key or secrets.token_bytes(16), np.int64)
         self._slots = [np.zeros(SMALLEST, SLOT) for _ in range(SEGMENTS)]
