@@ -15,7 +15,7 @@ import pytest
 from tests.export.written_crawl import WrittenCrawl
 from trapline.cli import run
 from trapline.cli.crawl import export_command
-from trapline.crawl.engine.options import live_rules
+from trapline.crawler.engine.options import live_rules
 from trapline.export.files import FORMATS, _Shown
 from trapline.export.tables import TABLES
 from trapline.parallel import EXCHANGE

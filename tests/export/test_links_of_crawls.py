@@ -6,10 +6,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.crawl.live_web import Crawled, crawled
-from tests.crawl.small_server import NOT_FOUND, moved, page, small_server, text
-from trapline.crawl.discovery.link_resolver import MOST_NEW
-from trapline.crawl.inspect.summary import REJECTED
+from tests.crawler.live_web import Crawled, crawled
+from tests.crawler.small_server import NOT_FOUND, moved, page, small_server, text
+from trapline.crawler.discovery.link_resolver import MOST_NEW
+from trapline.crawler.inspect.summary import REJECTED
 from trapline.export.source import ExportSource
 from trapline.export.tables import TABLES
 

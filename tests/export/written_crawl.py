@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from trapline.crawl.engine.options import CrawlOptions
-from trapline.crawl.engine.records import Batch, Fetched, RobotsFetched
-from trapline.crawl.files.layout import claim_new
-from trapline.crawl.store.keeper import Keeper
-from trapline.crawl.store.settings import StoreSettings
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.records import Batch, Fetched, RobotsFetched
+from trapline.crawler.files.layout import claim_new
+from trapline.crawler.store.keeper import Keeper
+from trapline.crawler.store.settings import StoreSettings
 from trapline.fetch.urls import origin
 
 BEGAN = 1_700_000_000.0

@@ -11,10 +11,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from trapline.crawl.engine.judge import FetchVerdict, judge
-from trapline.crawl.engine.options import AGENT
-from trapline.crawl.files.archive_reader import Damage, Record, read_back
-from trapline.crawl.store.archive import RecordPlace
+from trapline.crawler.engine.judge import FetchVerdict, judge
+from trapline.crawler.engine.options import AGENT
+from trapline.crawler.files.archive_reader import Damage, Record, read_back
+from trapline.crawler.store.archive import RecordPlace
 from trapline.export.source import ExportSource
 from trapline.fetch.http.http1 import ResponseReader
 from trapline.fetch.http.response import Response, response_of

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from trapline.crawl.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED
-from trapline.crawl.store.warc import base32
+from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED
+from trapline.crawler.store.warc import base32
 from trapline.export.source import ExportSource, Row
 from trapline.fetch import failure
 from trapline.fetch.html.page import NOARCHIVE, NOFOLLOW, NOINDEX

@@ -2,7 +2,7 @@
 
 Links are read from the archives again, because the database has only the pages that they lead to. These pages decide: a link whose URL
 is one of them was accepted. Why another one was not is found by the rules of the crawl itself: the scope
-(crawl/discovery/scope.py), and the limits of the link resolver. So the links of each reason are those that the crawl counted in
+(crawler/discovery/scope.py), and the limits of the link resolver. So the links of each reason are those that the crawl counted in
 `rejected_link`. If a record cannot be read, the table has only the pages that its links lead to.
 """
 
@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trapline.crawl.discovery.link_resolver import KNOWN_PER_FETCHED
-from trapline.crawl.engine.options import AGENT
-from trapline.crawl.engine.records import FULL, TOO_MANY
+from trapline.crawler.discovery.link_resolver import KNOWN_PER_FETCHED
+from trapline.crawler.engine.options import AGENT
+from trapline.crawler.engine.records import FULL, TOO_MANY
 from trapline.export.archived_pages import ArchivedPage, archived_pages
 from trapline.export.source import ExportSource, Row
 from trapline.fetch import failure

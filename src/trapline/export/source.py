@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trapline.crawl.files.layout import ARCHIVES, connect
-from trapline.crawl.files.reading import HAS_LINKS
-from trapline.crawl.inspect.database_reader import options, scope
+from trapline.crawler.files.layout import ARCHIVES, connect
+from trapline.crawler.files.reading import HAS_LINKS
+from trapline.crawler.inspect.database_reader import options, scope
 from trapline.parallel.folder.manifest import is_parallel
 from trapline.parallel.folder.merged import brought_up
 from trapline.progress import ProgressCallback, no_progress

@@ -9,7 +9,7 @@ from html import escape
 
 import numpy as np
 
-from trapline.crawl.inspect.broken_links import BrokenLinks, BrokenPage
+from trapline.crawler.inspect.broken_links import BrokenLinks, BrokenPage
 from trapline.report.breakdown_chart import breakdown_charts
 from trapline.report.chart import (
     RANDOM,

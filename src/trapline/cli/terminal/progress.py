@@ -132,7 +132,7 @@ def waiting_by(progress: Progress) -> Callable[[], None]:
 
 def compile_crawl() -> None:
     """Compile the kernels of a simulated crawl, without the ranks."""
-    import trapline.simulate.driver  # noqa: F401  imports all its kernels before they are counted
+    import trapline.simulator.driver  # noqa: F401  imports all its kernels before they are counted
 
     compile_kernels()
 
