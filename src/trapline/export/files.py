@@ -26,7 +26,7 @@ Row = tuple[Any, ...]
 PARQUET, CSV, JSONL = "parquet", "csv", "jsonl"
 FORMATS = (PARQUET, CSV, JSONL)
 _BATCH_ROWS = 1 << 16
-_BATCH_CHARACTERS = 1 << 25  # of text
+_BATCH_CHARACTERS = 1 << 23  # of text
 
 
 class _Writer(Protocol):
