@@ -185,11 +185,13 @@ def test_the_links_between_partitions_are_those_on_the_counted_pages(
 ) -> None:
     done = crawl(web, mode, partitions, most=most)
     rows = sorted(
-        (end, number, page) for number, log in enumerate(done.logs) for end, page in zip(log.end, log.page, strict=True)
+        (end, number, row, page)
+        for number, log in enumerate(done.logs)
+        for row, (end, page) in enumerate(zip(log.end, log.page, strict=True))
     )
     traffic = sum(
         int(((done.owner[web.targets_of(page)] != number) & (done.owner[web.targets_of(page)] != NOBODY)).sum())
-        for _, number, page in rows[:most]
+        for _, number, _, page in rows[:most]
     )
     assert judge(done, web, RULES, SERVERS, np.ones(web.pages), most).links_between_partitions == traffic
     assert mode != INDEPENDENT or traffic == 0

@@ -116,10 +116,10 @@ def _toml(kind: Any, value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a TOML string.
+    r"""Return a TOML string.
 
-    >>> print(quoted('a "b" \\\\d'))
-    'a "b" \\\\d'
+    >>> print(quoted(r'a "b" \d'))
+    'a "b" \d'
     >>> print(quoted("it's"))
     "it's"
     """
