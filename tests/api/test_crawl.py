@@ -18,6 +18,7 @@ import pytest
 from tests.crawler.small_server import NOT_FOUND, SmallServer, moved, page, small_server
 from trapline import crawl
 from trapline.api.page import FailedFetch, Page
+from trapline.cli import run
 from trapline.cli.crawl.options import SECTIONS, SETTINGS
 from trapline.crawler.engine.page_stream import MOST_READY
 from trapline.crawler.engine.settings import CrawlSettings
@@ -122,13 +123,72 @@ def test_break_in_async_for_ends_before_the_event_loop_does(server: SmallServer,
 
 def test_a_crawl_stops_from_another_thread(server: SmallServer) -> None:
     begun = crawl(home(server), **OPTIONS)
-    timer = threading.Timer(0.0, begun.stop)
-    pages = []
-    for one in begun:
-        pages.append(one)
-        if len(pages) == 5:
-            timer.start()
-    assert begun.summary is not None and begun.summary["stopped_by"] in ("stopped", "drained")
+    for count, _ in enumerate(begun, 1):
+        if count == 5:
+            stopping = threading.Thread(target=begun.stop)
+            stopping.start()
+            stopping.join()
+    assert begun.summary is not None and begun.summary["stopped_by"] == "stopped" and count < PAGES
+
+
+def test_a_crawl_that_is_stopped_before_it_begins_fetches_nothing(server: SmallServer) -> None:
+    begun = crawl(home(server), **OPTIONS)
+    begun.stop()
+    assert not list(begun) and begun.summary is not None and begun.summary["stopped_by"] == "stopped"
+
+
+SLOW_S = 1.5
+
+
+def slow_tree(host: str, target: str) -> list[bytes | float]:
+    """Answer the second page slowly, so that a crawl that is stopped has to wait for it."""
+    return [SLOW_S if target == "/1" else 0.0, tree(host, target)]
+
+
+def test_async_with_does_not_block_the_event_loop_while_the_crawl_ends() -> None:
+    longest = 0.0
+
+    async def beat() -> None:
+        nonlocal longest
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.01)
+            longest = max(longest, time.monotonic() - before)
+
+    async def broken_off(url: str) -> None:
+        beating = asyncio.create_task(beat())
+        async with crawl(url, **OPTIONS) as begun:
+            async for _ in begun:
+                break
+        assert begun.summary is not None
+        beating.cancel()
+
+    with small_server(slow_tree, ("127.0.0.1",)) as server:
+        asyncio.run(broken_off(home(server)))
+    assert longest < SLOW_S / 2
+
+
+def test_a_cancelled_task_stops_its_crawl() -> None:
+    async def cancelled(url: str) -> None:
+        begun = crawl(url, **OPTIONS)
+
+        async def receive() -> None:
+            async for _ in begun:
+                pass
+
+        task = asyncio.create_task(receive())
+        await asyncio.sleep(SLOW_S / 3)
+        task.cancel()
+        kept = await asyncio.gather(task, return_exceptions=True)  # with its traceback, and so with the iterator
+        for _ in range(1000):
+            if begun.summary is not None:
+                break
+            await asyncio.sleep(0.02)
+        assert isinstance(kept[0], asyncio.CancelledError)
+        assert begun.summary is not None and begun.summary["stopped_by"] == "stopped"
+
+    with small_server(slow_tree, ("127.0.0.1",)) as server:
+        asyncio.run(cancelled(home(server)))
 
 
 def test_ctrl_c_stops_the_crawl_and_leaves_a_folder_that_resumes(server: SmallServer, tmp_path: Path) -> None:
@@ -224,6 +284,29 @@ def test_accept_rejects_urls_and_its_exceptions_reject_them_too(server: SmallSer
     assert begun.summary is not None and begun.summary["rejected_links"]["accept"] > 0
 
 
+def test_a_single_text_is_one_pattern(server: SmallServer) -> None:
+    assert set(numbers(list(crawl(home(server), exclude="/2$", max_pages=20, **OPTIONS)))).isdisjoint({2})
+
+
+def test_hooks_that_are_not_awaited_cannot_be_coroutine_functions() -> None:
+    async def hook(_: object) -> bool:
+        return True
+
+    for name in ("accept", "on_error"):
+        with pytest.raises(ConfigError, match=f"{name} must be an ordinary function"):
+            crawl("x.test", **{name: hook})
+
+
+def test_one_partition_of_a_crawl_is_not_resumed_alone(server: SmallServer, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options = ["--allow-private", "--delay", "0", "--max-pages", "20", "--quiet"]
+    assert run(["crawl", home(server), *options, "--processes", "2", "-o", str(out)]) == 0
+    with pytest.raises(ConfigError, match="is one partition of the crawl"):
+        list(crawl(resume=out / "partition-0", max_pages=30))
+    with pytest.raises(ConfigError, match="several processes"):
+        list(crawl(resume=out, max_pages=30))
+
+
 def test_failed_fetches_go_to_on_error() -> None:
     def web(host: str, target: str) -> bytes:
         return page("/gone", "/here") if target == "/" else page() if target == "/here" else NOT_FOUND
@@ -285,6 +368,11 @@ def test_settings_have_the_names_and_defaults_of_the_command_line() -> None:
         ({"seeds": "x.test", "max_page": 1}, "max_pages"),
         ({"seeds": "x.test", "resume": "y"}, "keeps its seeds"),
         ({"resume": "y", "delay": 3}, "delay cannot change"),
+        ({"seeds": "x.test", "http": "3"}, "1.1"),
+        ({"seeds": "x.test", "delay": -1}, "delay"),
+        ({"seeds": "x.test", "connections": 0}, "connections"),
+        ({"seeds": "x.test", "timeout": 0}, "total_s"),
+        ({"resume": "y", "max_pages": 0}, "max_pages"),
     ],
 )
 def test_mistakes_are_reported_when_the_crawl_is_made(given: dict[str, Any], said: str) -> None:
@@ -296,10 +384,6 @@ def test_mistakes_are_reported_when_the_crawl_is_made(given: dict[str, Any], sai
     ("given", "said"),
     [
         ({"scope": "hots"}, "host"),
-        ({"http": "3"}, "1.1"),
-        ({"delay": -1}, "delay"),
-        ({"connections": 0}, "connections"),
-        ({"timeout": 0}, "total_s"),
         ({"refresh": True}, "folder"),
         ({"strategy": "opicc"}, "opic"),
     ],

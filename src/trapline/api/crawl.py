@@ -9,13 +9,14 @@ import logging
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from inspect import isawaitable, iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
 from trapline.api.page import FailedFetch, Page
+from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_stream import PageStream, StreamedFetch
 from trapline.crawler.engine.settings import CrawlSettings, seed_of
 from trapline.errors import ConfigError
@@ -53,6 +54,9 @@ def crawl(
     Raises:
         ConfigError: a setting does not exist or is invalid.
     """
+    for name, hook in {"on_error": on_error, "accept": accept}.items():
+        if iscoroutinefunction(hook):
+            raise ConfigError(f"{name} must be an ordinary function, not a coroutine function")
     given = [seeds] if isinstance(seeds, str) else list(seeds)
     if resume is not None:
         if given or output is not None or settings is not None:
@@ -62,7 +66,10 @@ def crawl(
     elif not given:
         raise ConfigError("no seed URL; give at least one")
     chosen = CrawlSettings.of(changes) if settings is None else settings.changed(changes)
-    return Crawl(tuple(map(seed_of, given)), output, resume, on_page, on_error, accept, chosen, changes)
+    canonical_seeds = tuple(map(seed_of, given))
+    options = chosen.options(canonical_seeds)  # raises ConfigError for an invalid setting
+    goals = {_GOALS[name]: getattr(options, _GOALS[name]) for name in changes} if resume is not None else {}
+    return Crawl(options, output, resume, goals, on_page, on_error, accept)
 
 
 class Crawl:
@@ -73,21 +80,22 @@ class Crawl:
 
     def __init__(
         self,
-        seeds: tuple[str, ...],
+        options: CrawlOptions,
         output: str | Path | None,
         resume: str | Path | None,
+        goals: dict[str, float],
         on_page: OnPage | None,
         on_error: OnError | None,
         accept: Callable[[str], bool] | None,
-        settings: CrawlSettings,
-        changes: dict[str, Any],
     ) -> None:
-        self._seeds, self._settings, self._changes = seeds, settings, changes
+        """`goals`: those that a resumed crawl changes."""
+        self._options, self._goals = options, goals
         self._output = None if output is None else Path(output)
         self._resume = None if resume is None else Path(resume)
         self._on_page, self._on_error, self._accept = on_page, on_error, accept
         self._stream = PageStream()
         self._thread: threading.Thread | None = None
+        self._is_managed = False  # `async with` waits for the end
         self.failed_handlers = 0
         """Number of pages for which `on_page` raised an exception."""
 
@@ -114,8 +122,11 @@ class Crawl:
                     break
                 if not fetches:
                     news.wait()
-        finally:
+        except BaseException:  # break, an exception of the program, or Ctrl-C
             self._close()
+            self._log_error()
+            raise
+        self._close()
         self._raise()
 
     def run(self) -> dict[str, Any]:
@@ -142,16 +153,24 @@ class Crawl:
         return _AsyncPages(self)
 
     async def __aenter__(self) -> "Crawl":
+        self._is_managed = True
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: object, *_: object) -> None:
         """Stop the crawl, and wait for its end without blocking the event loop."""
         self.stop()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
+        if kind is None:
+            self._raise()
 
     async def run_async(self) -> dict[str, Any]:
         """Like `run`, for `on_page` functions that are coroutines."""
+        async with self:
+            await self._handle_all()
+        return self.summary or {}
+
+    async def _handle_all(self) -> None:
         async for page in self:
             try:
                 answer = self._on_page(page) if self._on_page else None
@@ -159,7 +178,6 @@ class Crawl:
                     await answer
             except Exception:
                 self._report(page)
-        return self.summary or {}
 
     # ---- both
 
@@ -192,6 +210,11 @@ class Crawl:
         if self._thread is not None:
             self._thread.join()
 
+    def _log_error(self) -> None:
+        """Log an error of the crawl that is not raised, because the program left the iteration."""
+        if self._stream.error is not None:
+            LOG.error("the crawl ended with an error: %s", self._stream.error)
+
     def _raise(self) -> None:
         if self._stream.error is not None:
             raise self._stream.error
@@ -209,11 +232,18 @@ class Crawl:
     def _run(self) -> dict[str, Any]:
         from trapline.crawler.engine.run import run_crawl
         from trapline.crawler.files.opening import opened, prepare_new, prepare_old
+        from trapline.parallel.folder.manifest import is_parallel
+        from trapline.parallel.folder.partition_folder import refuse_partition
 
         if self._resume is None:
-            prepared = prepare_new(self._settings.options(self._seeds), self._output)
+            prepared = prepare_new(self._options, self._output)
         else:
-            prepared = prepare_old(self._resume, None, **{_GOALS[name]: goal for name, goal in self._changes.items()})
+            refuse_partition(self._resume)
+            if is_parallel(self._resume):
+                raise ConfigError(
+                    f"{self._resume}: is a crawl of several processes; continue it with trapline crawl --resume"
+                )
+            prepared = prepare_old(self._resume, None, **self._goals)
         for note in prepared.notes:
             LOG.warning(note)
         crawl = replace(opened(prepared), accept=self._guarded_accept if self._accept else None)
@@ -236,7 +266,7 @@ class _AsyncPages:
         loop, news = asyncio.get_running_loop(), asyncio.Event()
 
         def tell() -> None:  # must not refer to the iterator, which would then never be deleted
-            if not loop.is_closed():
+            with suppress(RuntimeError):  # the event loop of the program is closed
                 loop.call_soon_threadsafe(news.set)
 
         self._pages: deque[Page] = deque()
@@ -259,9 +289,18 @@ class _AsyncPages:
                 self._crawl._raise()
                 raise StopAsyncIteration
             if not fetches:
-                await self._news.wait()
+                try:
+                    await self._news.wait()
+                except BaseException:  # cancelled: the iterator may live on in a traceback
+                    self._crawl.stop()
+                    raise
         return self._pages.popleft()
 
     def __del__(self) -> None:
-        if hasattr(self, "_crawl"):  # else the crawl could not begin
+        if not hasattr(self, "_crawl"):  # the crawl could not begin
+            return
+        self._crawl.stop()
+        # In the thread of the crawl, garbage collection deletes it; that thread cannot wait for its own end.
+        if not self._crawl._is_managed and threading.current_thread() is not self._crawl._thread:
             self._crawl._close()
+            self._crawl._log_error()

@@ -4,7 +4,7 @@ To the user it looks like a crawl of one process.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -41,31 +41,14 @@ def is_in_parts(given: dict[str, Any]) -> bool:
             raise ConfigError("--ray needs a number of processes; also give --processes N")
         return given["ray"] is not None or (processes is not None and processes > 1)
     from trapline.parallel.folder.manifest import is_parallel
+    from trapline.parallel.folder.partition_folder import refuse_partition
 
-    _refuse_part(resume)
+    refuse_partition(resume)
     if processes is not None and processes > 1 and not is_parallel(resume):
         raise ConfigError(f"{resume}: not a crawl of several processes; resume it without --processes")
     if given["ray"] is not None and not is_parallel(resume):
         raise ConfigError(f"{resume}: not a crawl of several processes; resume it without --ray")
     return is_parallel(resume)
-
-
-def _refuse_part(folder: Path) -> None:
-    """Refuse to resume one partition alone: it would take the whole web as its own. This also holds for a partition that was moved."""
-    from trapline.crawler.inspect.database_reader import meta, opened
-    from trapline.parallel.folder.manifest import is_parallel
-
-    if is_parallel(folder):
-        return
-    with closing(opened(folder)) as database:
-        if "partition" not in meta(database):
-            return
-    whole = folder.absolute().parent
-    if is_parallel(whole):
-        raise ConfigError(f"{folder}: is one partition of the crawl in {whole}; resume that crawl: --resume {whole}")
-    raise ConfigError(
-        f"{folder}: is one partition of a crawl of several processes; move it back there, and resume the whole crawl"
-    )
 
 
 def crawl_in_parts(urls: tuple[str, ...], requested: Requested) -> int:

@@ -10,6 +10,7 @@ The crawl's thread calls `connect`, `came`, `committed` and `end`; the program c
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -61,7 +62,7 @@ class _Crawl:
 class PageStream:
     def __init__(self, most_ready: int = MOST_READY, most_bytes: int = MOST_BYTES) -> None:
         self._most_ready, self._most_bytes = most_ready, most_bytes
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # garbage collection may call `stop` while this thread holds it
         self._crawl: _Crawl | None = None
         self._uncommitted: deque[tuple[int, StreamedFetch]] = deque()  # with the number of the batch
         self._ready: list[StreamedFetch] = []
@@ -89,7 +90,7 @@ class PageStream:
             self._crawl = _Crawl(call, go_on, stop, depths, urls)
             is_stopped = self._stopped
         if is_stopped:  # before the crawl began
-            stop()
+            call(stop)
 
     def restore(self, fetched: Iterable[tuple[int, bytes]]) -> None:
         """Note where the links of pages lead to that were fetched in earlier runs."""
@@ -167,7 +168,7 @@ class PageStream:
             crawl = self._crawl if self._held_up else None
             self._held_up = False
         if crawl is not None:
-            crawl.call(crawl.go_on)
+            self._call(crawl, crawl.go_on)
         return found
 
     def stop(self) -> None:
@@ -176,5 +177,8 @@ class PageStream:
             self._stopped = True
             crawl = self._crawl
         if crawl is not None:
-            crawl.call(crawl.stop)
-            crawl.call(crawl.go_on)  # visits may wait for the program
+            self._call(crawl, crawl.stop)
+
+    def _call(self, crawl: "_Crawl", function: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the crawl has just ended, and its event loop is closed
+            crawl.call(function)

@@ -136,16 +136,16 @@ class CrawlSettings:
             max_seconds=_limit(self.max_time),
             max_bytes=_limit(self.max_bytes),
             scope=self.scope,
-            include=tuple(self.include),
-            exclude=tuple(self.exclude),
-            own_hosts=tuple(host.strip(".").lower() for host in self.own_hosts),
+            include=_several(self.include),
+            exclude=_several(self.exclude),
+            own_hosts=tuple(host.strip(".").lower() for host in _several(self.own_hosts)),
             sitemaps=True if self.sitemaps is None and self.scope != ANY else self.sitemaps,
             allow_private=self.allow_private,
             insecure=self.insecure,
             abandon=self.max_failed_visits,
             contact=self.contact,
             hosts=read_hosts(Path(self.hosts)) if isinstance(self.hosts, str | Path) else dict(self.hosts or {}),
-            nameservers=tuple(self.nameserver),
+            nameservers=_several(self.nameserver),
             limits=Limits(total_s=self.timeout, body_bytes=int(self.max_body)),
             refresh=self._refresh(),
             metadata=self.metadata,
@@ -212,6 +212,11 @@ class CrawlSettings:
             rate=_limit(self.refresh_rate),
             continuous=self.continuous,
         )
+
+
+def _several(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the values of a setting that may have several. A single text is one value."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _limit(value: float | None) -> float:
