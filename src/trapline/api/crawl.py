@@ -46,8 +46,8 @@ def crawl(
         output: folder to create for the crawl. None: nothing is written to disk.
         resume: folder of a crawl to continue, instead of seeds and `output`.
         on_page: called by `run` for each page; may be a coroutine function.
-        on_error: called for each page that could not be fetched or that robots.txt forbids.
-        accept: called for each new URL in scope; the crawl follows those for which it returns True.
+        on_error: called for each failed attempt to fetch a page, and for each page that robots.txt forbids.
+        accept: called for URLs in scope, in the thread of the crawl; the crawl follows those for which it returns True.
         settings: all settings of the crawl.
         changes: single settings by name, such as `max_pages=1000`; the names are those of the options of `trapline crawl`.
 
@@ -75,7 +75,8 @@ def crawl(
 class Crawl:
     """A crawl, made by `trapline.crawl`. It can be iterated over once.
 
-    `summary` is None until the crawl has ended; then it has the keys of summary.json, those of docs/crawl-summary.md.
+    `summary` is None until the crawl has ended; then it has the keys of summary.json (docs/crawl-summary.md), or without a
+    folder those that the crawl itself knows.
     """
 
     def __init__(

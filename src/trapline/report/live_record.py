@@ -176,6 +176,7 @@ ENDS = {
     "drained": "nothing was left to fetch",
     "interrupted": "Ctrl-C",
     "terminated": "SIGTERM",
+    "stopped": "the program that received the pages",
 }
 """Texts for what ended a crawl: `stopped_by` in docs/crawl-summary.md."""
 RULES = {

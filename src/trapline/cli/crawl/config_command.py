@@ -8,7 +8,7 @@ import click
 
 from trapline.cli.crawl.options import SECTIONS, Requested, as_typed
 from trapline.cli.options.config_file import as_toml, quoted, with_config
-from trapline.cli.options.sections import SectionedCommand, bundled
+from trapline.cli.options.sections import SectionedCommand, bundled, refuse
 from trapline.terminal import say_text
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def config(urls: tuple[str, ...], requested: Requested) -> None:
     and with those of --config.
     """
     if len(urls) == 1 and Path(urls[0]).is_dir():
+        refuse(requested.given, "has no effect on the configuration of an existing crawl; omit it")
         from trapline.crawler.engine.options import CrawlOptions
         from trapline.crawler.files.reading import Reading
 
@@ -36,8 +37,8 @@ def config(urls: tuple[str, ...], requested: Requested) -> None:
         reading.close()
         seeds, values = options.seeds, {**requested.given, **_values(options)}
     else:
-        seeds = requested.options(urls).seeds if urls else ()
         values = dict(requested.given)
+        seeds = requested.options(urls).seeds if urls or values["seeds"] else ()
     lines = [f"urls = [{', '.join(map(quoted, seeds))}]" if seeds else "# urls: not set. Seed URLs.", ""]
     say_text("\n".join([*lines, *as_toml(SECTIONS, values, _LEFT_OUT)]).rstrip())
 

@@ -1,7 +1,7 @@
 """Options from a TOML file (`--config FILE`), and options as the text of such a file.
 
 A key of the file is the name of an option without its dashes: `max-pages = 1000`, `delay = "250ms"`. The file takes the
-place of the command's defaults, so that options on the command line come first. Values are checked like typed ones.
+place of the command's defaults, so that options on the command line override it. Values are checked like typed ones.
 """
 
 import tomllib
@@ -16,7 +16,7 @@ from trapline.cli.options.values import Number, ValueList
 from trapline.errors import ConfigError, nearest
 
 CONFIG = "config"
-_HELP = "Read options from this TOML file. Options on the command line come first."
+_HELP = "Read options from this TOML file. Options on the command line override it."
 
 
 def with_config(section: str) -> Callable[[Any], Any]:
@@ -45,7 +45,7 @@ def _read(context: click.Context, _: click.Parameter, file: Path | None) -> None
     if file is None:
         return
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8"))
+        table = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"--config {file}: cannot be read as TOML: {error}; correct the file") from None
     params = {name_of(param): param for param in context.command.params if param.name != CONFIG}
@@ -54,6 +54,8 @@ def _read(context: click.Context, _: click.Parameter, file: Path | None) -> None
         param = params.get(key.replace("_", "-"))
         if param is None or param.name is None:
             raise ConfigError(f"--config {file}: there is no option {key!r}; {nearest(key, params)}")
+        if param.name in found:
+            raise ConfigError(f"--config {file}: {key} is given twice, with a dash and with an underscore; remove one")
         found[param.name] = _typed(file, key, param, value)
     context.default_map = {**(context.default_map or {}), **found}
 

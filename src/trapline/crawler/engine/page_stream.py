@@ -114,8 +114,9 @@ class PageStream:
         referrer, first_url = self._follow(record, links)
         if record.result == FETCHED and 300 <= record.status < 400:
             return  # a redirect, or a page that has not changed
-        depths = self._crawl.depths()
-        self._uncommitted.append((batch, StreamedFetch(record, details, int(depths[record.page]), referrer, first_url)))
+        depth = int(self._crawl.depths()[record.page])
+        referrer = referrer if depth else ""  # a seed, or a page of a sitemap
+        self._uncommitted.append((batch, StreamedFetch(record, details, depth, referrer, first_url)))
 
     def _follow(self, record: Fetched, links: Array) -> tuple[str, str]:
         """Note where the links lead to. Return the URLs of the page's referrer, and of the first page of its redirects."""

@@ -318,6 +318,7 @@ class LiveCrawl:
                 self._failure = str(error)
         if self._others is not None:
             await self._others.close()
+        self._url_store.close()
         if self._error is not None:
             raise self._error
         if self._claim is None:
