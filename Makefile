@@ -18,7 +18,7 @@ SYNC := $(BIN)/uv sync --frozen --inexact --quiet --compile-bytecode
 WORKERS ?= 3
 PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist worksteal
 ORACLES := tests/frontier/test_frontier.py tests/frontier/test_revisits.py tests/frontier/test_transfer.py \
-  tests/simulate/test_driver.py tests/simulate/test_changing.py tests/crawl/test_crawler_vs_simulator.py
+  tests/simulator/test_driver.py tests/simulator/test_changing.py tests/crawler/test_crawler_vs_simulator.py
 
 .DELETE_ON_ERROR:
 .PHONY: demo test static warmup warmup-tests lint types unit unit-uncompiled proof docs screenshots bench bench-live wheel clean

@@ -187,9 +187,9 @@ def _differences(before: dict[str, list[Any]], after: dict[str, list[Any]]) -> d
 
 def _known(world: World) -> dict[str, list[Any]]:
     """Return the data of the crawl and of the endpoint's inbox: rows, and each page's evidence at one fixed time."""
-    from trapline.crawl.engine.options import CrawlOptions
-    from trapline.crawl.files.reading import Reading
-    from trapline.crawl.files.resume import refresher_of
+    from trapline.crawler.engine.options import CrawlOptions
+    from trapline.crawler.files.reading import Reading
+    from trapline.crawler.files.resume import refresher_of
     from trapline.report.refresh_record import trust_of
 
     reading = Reading(world.crawl)

@@ -14,7 +14,7 @@ import bare
 from trapline.cli.warmup import compile_all
 from trapline.frontier import Rules
 from trapline.graph import Graph, generate
-from trapline.simulate import simulate
+from trapline.simulator import simulate
 from trapline.strategies import pair
 
 ORDER_ONLY = {"delay_s": 0.0, "lease_s": float("inf"), "first_connection_s": 0.0, "first_response_s": 1.0}

@@ -12,7 +12,7 @@ from trapline.frontier import Rules
 from trapline.graph import Graph, generate
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.simulated.crawl import MODES, ParallelPlan, simulate_parallel
-from trapline.simulate import constant_servers, simulate
+from trapline.simulator import constant_servers, simulate
 from trapline.strategies import load_strategy
 
 SERVERS = constant_servers(1.0)

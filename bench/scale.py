@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from trapline.crawl.files.layout import INDEX
-from trapline.crawl.inspect.database_reader import opened
+from trapline.crawler.files.layout import INDEX
+from trapline.crawler.inspect.database_reader import opened
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
 from trapline.graph import Graph, generate

@@ -14,7 +14,7 @@ from trapline.cli.warmup import compile_all
 from trapline.frontier import Rules
 from trapline.graph import Graph, generate
 from trapline.servers.sampled import modelled_servers
-from trapline.simulate import Crawl, Network, Servers, constant_servers, simulate
+from trapline.simulator import Crawl, Network, Servers, constant_servers, simulate
 from trapline.strategies import Strategy, strategies
 from trapline.strategies.base.inputs import default_rules
 

@@ -140,7 +140,7 @@ SPEED = """
 import sys, time
 from trapline.frontier import Rules
 from trapline.graph import generate
-from trapline.simulate import simulate
+from trapline.simulator import simulate
 from trapline.strategies import pair
 
 web, rules = generate({pages}, {pages} // 70, seed=1), Rules(delay_s=0.0, lease_s=float("inf"))

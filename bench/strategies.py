@@ -28,9 +28,9 @@ from trapline.graph.graph import csr_from_edges
 from trapline.lab.castillo.orders import HISTORICAL, PUBLISHED
 from trapline.samples import GRAPHS
 from trapline.servers.sampled import modelled_servers
-from trapline.simulate import Crawl, constant_servers, politeness_violations, simulate
-from trapline.simulate.metrics import average_cumulative_pagerank, best_first, kendall_tau
-from trapline.simulate.timing import seconds_until
+from trapline.simulator import Crawl, constant_servers, politeness_violations, simulate
+from trapline.simulator.metrics import average_cumulative_pagerank, best_first, kendall_tau
+from trapline.simulator.timing import seconds_until
 from trapline.strategies import Strategy, strategies
 from trapline.strategies.base.inputs import CrawlHistory, default_rules, inputs_for
 

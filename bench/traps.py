@@ -14,8 +14,8 @@ from trapline.frontier import Rules
 from trapline.graph import Graph, WebModel, build, pagerank
 from trapline.graph.generate import plan_of
 from trapline.graph.generate_kernels import ORDINARY
-from trapline.simulate import constant_servers, simulate
-from trapline.simulate.metrics import average_cumulative_pagerank
+from trapline.simulator import constant_servers, simulate
+from trapline.simulator.metrics import average_cumulative_pagerank
 from trapline.strategies import strategies
 from trapline.strategies.base.inputs import CrawlHistory, default_rules, inputs_for
 

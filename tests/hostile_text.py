@@ -4,7 +4,7 @@ server can."""
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.crawl.small_server import CLOSE, Part, SmallServer, small_server
+from tests.crawler.small_server import CLOSE, Part, SmallServer, small_server
 
 TITLE, SCREEN, C1_COLOUR, RIGHT_TO_LEFT = "\x1b]0;owned\x07", "\x1b[2J", "\x9b31m", "\u202e"
 SCRIPT = "<script>alert(1)</script>"

@@ -73,9 +73,9 @@ def test_names_that_the_architecture_places_in_a_file_are_there() -> None:
 
 
 def test_the_decision_on_the_store_has_the_sizes_of_the_code() -> None:
-    from trapline.crawl.store import outbox
-    from trapline.crawl.store.frames import GROUP_BYTES
-    from trapline.crawl.store.settings import StoreSettings
+    from trapline.crawler.store import outbox
+    from trapline.crawler.store.frames import GROUP_BYTES
+    from trapline.crawler.store.settings import StoreSettings
 
     text = (DOCS / "decisions" / "018-store-process.md").read_text()
     settings = StoreSettings()
@@ -100,7 +100,7 @@ def test_the_examples_of_a_page_run(page: Path) -> None:
 
 def test_the_example_of_a_strategy_crawls(tmp_path: Path) -> None:
     from trapline.graph import generate
-    from trapline.simulate import simulate
+    from trapline.simulator import simulate
     from trapline.strategies import load_strategy
 
     text = next(page for page in PAGES if page.stem == "add-a-strategy").read_text()

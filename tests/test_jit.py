@@ -34,7 +34,7 @@ compiled_only = pytest.mark.skipif(jit.DISABLED, reason="NUMBA_DISABLE_JIT=1: no
 # What a process reports about the core after it was loaded or compiled.
 PROBE = """
 import json, re, time
-import trapline.crawl.engine.run, trapline.frontier.replay, trapline.simulate.driver
+import trapline.crawler.engine.run, trapline.frontier.replay, trapline.simulator.driver
 from trapline.compiled import jit
 from trapline.strategies import page_ranks, site_ranks
 
@@ -438,7 +438,7 @@ def test_a_kernel_becomes_ready_when_it_is_first_called(chained: Path, cache: Pa
 @compiled_only
 def test_an_edit_of_a_caller_of_compiled_code_needs_no_compilation(chained: Path, cache: Path) -> None:
     drawn(chained, cache)
-    for file in ("strategies/base/inputs.py", "graph/load.py", "crawl/engine/run.py"):
+    for file in ("strategies/base/inputs.py", "graph/load.py", "crawler/engine/run.py"):
         with (chained / file).open("a") as text:
             text.write("\nADDED = 1\n")
     assert drawn(chained, cache)["hits"]

@@ -77,7 +77,7 @@ def test_every_import_of_a_source_is_a_source(found: set[str]) -> None:
 
 @pytest.mark.parametrize(
     "file",
-    ["strategies/base/inputs.py", "graph/load.py", "graph/generate.py", "crawl/engine/visit.py", "simulate/timing.py"],
+    ["strategies/base/inputs.py", "graph/load.py", "graph/generate.py", "crawler/engine/visit.py", "simulator/timing.py"],
 )
 def test_a_file_that_only_calls_compiled_code_is_not_a_source(found: set[str], file: str) -> None:
     assert (PACKAGE / file).is_file() and file not in found

@@ -22,7 +22,7 @@ from tests.hostile_text import ADDRESS, FORGED, HOSTILE, hostile_site, is_harmle
 from tests.signals.crawled import crawl_of
 from tests.signals.test_websub import PUBLIC, hub_on, subscribed
 from trapline.cli import run
-from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawler.engine.options import CrawlOptions
 from trapline.parallel.folder.manifest import create
 from trapline.parallel.live.control import announced
 from trapline.parallel.partition import Partitioning

@@ -10,9 +10,9 @@ from trapline.cli.warmup import compile_all
 
 MODULES = (
     "tests.test_array_handles",
-    "tests.simulate.test_link",
+    "tests.simulator.test_link",
     "tests.parallel.test_url_exchange",
-    "tests.crawl.test_hashing",
+    "tests.crawler.test_hashing",
 )
 
 

@@ -21,11 +21,11 @@ from tests.parallel.hosts_world import Cut, batches_between, chained_web, crawl_
 from tests.parallel.namespaces import Hosts, missing, two_hosts
 from tests.parallel.processes_world import meanwhile, requests_of_pages
 from trapline.cli import run
-from trapline.crawl.engine.options import CrawlOptions
-from trapline.crawl.engine.run import run_crawl
-from trapline.crawl.files.opening import Prepared, opened
-from trapline.crawl.files.resume import strategy_of
-from trapline.crawl.inspect.summary import write_summary
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.run import run_crawl
+from trapline.crawler.files.opening import Prepared, opened
+from trapline.crawler.files.resume import strategy_of
+from trapline.crawler.inspect.summary import write_summary
 from trapline.graph.generate import generate
 from trapline.testweb import Behaviour, Promise, ServedWeb, build_web, check
 

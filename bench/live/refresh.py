@@ -98,7 +98,7 @@ def _crawl(level: str, args: argparse.Namespace) -> dict[str, Any]:
 
 def _course(crawl: Path, crawling: subprocess.Popen[bytes], seconds: int) -> Course:
     """Sample trust while the crawl runs, because the crawl does not keep the old part of its log."""
-    from trapline.crawl.engine.options import CrawlOptions, RefreshOptions
+    from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
     from trapline.report.refresh_record import trust_now
 
     with closing(sqlite3.connect(crawl / "crawl.db")) as database:

@@ -15,9 +15,9 @@ from tests.fetch.name_server import Name
 from tests.testweb.webs import numbered
 from trapline.cli import run
 from trapline.cli.crawl.options import SECTIONS
-from trapline.crawl.engine.crawler import Crawler
-from trapline.crawl.engine.options import CONNECTIONS, PAUSE_S, CrawlOptions, live_rules
-from trapline.crawl.files import opening as seeds
+from trapline.crawler.engine.crawler import Crawler
+from trapline.crawler.engine.options import CONNECTIONS, PAUSE_S, CrawlOptions, live_rules
+from trapline.crawler.files import opening as seeds
 from trapline.fetch.limits import Limits
 from trapline.testweb import Served, build_web, serve
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from trapline.cli.crawl import view as crawl_view
 from trapline.cli.crawl.view import drawn, line
-from trapline.crawl.engine.records import CrawlProgress
-from trapline.crawl.engine.status import RECENT_S, Counter, CrawlStatus, Recent, RefetchCounts, SignalCounts
+from trapline.crawler.engine.records import CrawlProgress
+from trapline.crawler.engine.status import RECENT_S, Counter, CrawlStatus, Recent, RefetchCounts, SignalCounts
 
 
 def status(doing: str = "", goal: float = math.inf, scale: int = 1, rows: int = 6) -> CrawlStatus:

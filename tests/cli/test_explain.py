@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.crawl.crawl_folder import BEGAN, simulated, write_crawl
+from tests.crawler.crawl_folder import BEGAN, simulated, write_crawl
 from trapline.cli import run
 from trapline.frontier import FETCHED
 from trapline.frontier.layout import WAITING
 from trapline.graph import Graph
-from trapline.simulate import Crawl
+from trapline.simulator import Crawl
 
 Captured = pytest.CaptureFixture[str]
 World = tuple[Path, Graph, Crawl]
@@ -35,7 +35,7 @@ def frontier_of_the_simulated_crawl(world: World, monkeypatch: pytest.MonkeyPatc
     frontier = world[2].frontier
     now = float(frontier.state.run[0].now)
     resume = SimpleNamespace(rebuilt=lambda reading: (frontier, now), once_more=lambda read: read())
-    monkeypatch.setitem(sys.modules, "trapline.crawl.files.resume", resume)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "trapline.crawler.files.resume", resume)  # type: ignore[arg-type]
     yield
 
 

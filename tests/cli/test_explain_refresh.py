@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawl.live_web import crawled, refetched, until
+from tests.crawler.live_web import crawled, refetched, until
 from tests.testweb.changing import changing_web
 from trapline.cli import run
-from trapline.crawl.engine.options import RefreshOptions
-from trapline.crawl.engine.run import resume_crawl
-from trapline.crawl.inspect import page_history
+from trapline.crawler.engine.options import RefreshOptions
+from trapline.crawler.engine.run import resume_crawl
+from trapline.crawler.inspect import page_history
 from trapline.signals.inbox import CHANGED, Inbox, Signal
 from trapline.testweb import serve
 

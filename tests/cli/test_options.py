@@ -19,7 +19,7 @@ from trapline.frontier import Rules
 from trapline.frontier.rules import ESTIMATORS
 from trapline.graph import generate, save
 from trapline.servers.model import MODELS
-from trapline.simulate.network import PROTOCOLS, Network
+from trapline.simulator.network import PROTOCOLS, Network
 from trapline.units import bytes_shown, duration
 
 Captured = pytest.CaptureFixture[str]

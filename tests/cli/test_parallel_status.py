@@ -20,7 +20,7 @@ from tests.parallel.processes_world import (
     wait_for,
 )
 from trapline.cli import run
-from trapline.crawl.engine.options import CrawlOptions, live_rules
+from trapline.crawler.engine.options import CrawlOptions, live_rules
 from trapline.parallel import CROSS_OVER, FIREWALL
 from trapline.parallel.folder.link_policy import LinkPolicy
 from trapline.parallel.folder.manifest import create, read

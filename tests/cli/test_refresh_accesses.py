@@ -9,7 +9,7 @@ import pytest
 
 from tests.signals.crawled import crawl_of
 from trapline.cli import run
-from trapline.crawl.files.lock import take
+from trapline.crawler.files.lock import take
 from trapline.signals.inbox import Inbox, Signal
 
 LOG = b"""192.0.2.1 - - [10/Oct/2023:13:55:36 +0000] "GET /a HTTP/1.1" 200 9 "-" "Mozilla/5.0 Firefox/140.0"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawl.small_server import NOT_FOUND, small_server, text
+from tests.crawler.small_server import NOT_FOUND, small_server, text
 from tests.signals.crawled import crawl_of
 from trapline.cli import run
 from trapline.cli.refresh.serve import RATES, Rated

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawl.crawl_folder import simulated, write_crawl
+from tests.crawler.crawl_folder import simulated, write_crawl
 from trapline.cli import run
 
 Captured = pytest.CaptureFixture[str]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.crawl.crawl_folder import BEGAN, simulated, write_crawl
+from tests.crawler.crawl_folder import BEGAN, simulated, write_crawl
 from trapline.cli import run
-from trapline.crawl.files.lock import take
-from trapline.crawl.inspect.folder_status import BROKEN_OFF, ENDED, RUNNING, folder_status
-from trapline.crawl.inspect.summary import write_summary
+from trapline.crawler.files.lock import take
+from trapline.crawler.inspect.folder_status import BROKEN_OFF, ENDED, RUNNING, folder_status
+from trapline.crawler.inspect.summary import write_summary
 
 Captured = pytest.CaptureFixture[str]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.crawl.crawl_folder import simulated, write_crawl
+from tests.crawler.crawl_folder import simulated, write_crawl
 from trapline.cli import run
 from trapline.errors import ConfigError
 from trapline.frontier import FETCHED

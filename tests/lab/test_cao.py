@@ -12,7 +12,7 @@ from trapline.lab.paper import FAILS, HOLDS, IN_PART, UNDECIDED
 from trapline.lab.study import Result, Study
 from trapline.lab.webs import WebCache, equal_sites, generated
 from trapline.servers.sampled import modelled_servers
-from trapline.simulate import simulate
+from trapline.simulator import simulate
 from trapline.strategies import load_strategy
 from trapline.testweb import Mix
 from trapline.testweb.web.behaviour import behaviours

@@ -28,9 +28,9 @@ from trapline.lab.simulated import (
 from trapline.lab.study import Result, Study
 from trapline.lab.webs import WebCache, WebSource, evolved, generated
 from trapline.servers.sampled import modelled_servers, page_seconds
-from trapline.simulate import constant_servers, simulate
-from trapline.simulate.log import fetched
-from trapline.simulate.metrics import average_cumulative_pagerank
+from trapline.simulator import constant_servers, simulate
+from trapline.simulator.log import fetched
+from trapline.simulator.metrics import average_cumulative_pagerank
 from trapline.strategies import load_strategy
 from trapline.testweb import ServedWeb
 

@@ -19,7 +19,7 @@ from trapline.lab.live_servers import (
     simulated,
 )
 from trapline.servers.model import MODELS, sped_up
-from trapline.simulate import PROTOCOLS
+from trapline.simulator import PROTOCOLS
 
 SETTING = LiveSetting(
     generate(60, 6, seed=1), replace(sped_up(MODELS["measured-tcp"], 50.0), stall_share=0.0), delay_s=0.5

@@ -27,9 +27,9 @@ from trapline.parallel.simulated.partition_view import PartitionView, own_number
 from trapline.parallel.simulated.url_exchange import WAYS
 from trapline.rng import mixed
 from trapline.servers.sampled import Servers
-from trapline.simulate.driver import Run, begin
-from trapline.simulate.log import FetchLog
-from trapline.simulate.network import Network
+from trapline.simulator.driver import Run, begin
+from trapline.simulator.log import FetchLog
+from trapline.simulator.network import Network
 from trapline.strategies import Strategy
 
 

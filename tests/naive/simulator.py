@@ -17,7 +17,7 @@ import numpy as np
 from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Rules, Visit, WaitUntil
 from trapline.frontier.layout import CHOSEN
 from trapline.graph import Graph
-from trapline.simulate import Network, Servers
+from trapline.simulator import Network, Servers
 from trapline.strategies import Strategy
 
 Draw = Callable[[int, int], float]  # for a page and its number of failed tries: a number in [0, 1)

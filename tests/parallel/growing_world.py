@@ -12,19 +12,19 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from trapline.crawl.discovery.link_resolver import LinkResolver
-from trapline.crawl.discovery.sites import Site
-from trapline.crawl.discovery.url_store import UrlStore
-from trapline.crawl.engine.options import CrawlOptions, RefreshOptions
-from trapline.crawl.engine.records import NOT_KNOWN, Batch, Fetched, PartitionTraffic
-from trapline.crawl.files import resume
-from trapline.crawl.files.layout import DATABASE, claim_new
-from trapline.crawl.files.reading import Reading
-from trapline.crawl.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages
-from trapline.crawl.recrawl.copies import Copies, Copy
-from trapline.crawl.recrawl.signal_intake import SignalIntake
-from trapline.crawl.store.database import Database
-from trapline.crawl.store.outbox import Outbox
+from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.discovery.sites import Site
+from trapline.crawler.discovery.url_store import UrlStore
+from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
+from trapline.crawler.engine.records import NOT_KNOWN, Batch, Fetched, PartitionTraffic
+from trapline.crawler.files import resume
+from trapline.crawler.files.layout import DATABASE, claim_new
+from trapline.crawler.files.reading import Reading
+from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages
+from trapline.crawler.recrawl.copies import Copies, Copy
+from trapline.crawler.recrawl.signal_intake import SignalIntake
+from trapline.crawler.store.database import Database
+from trapline.crawler.store.outbox import Outbox
 from trapline.fetch.html.page import Links
 from trapline.fetch.http.headers import Validators
 from trapline.fetch.urls import origin
@@ -140,7 +140,7 @@ class Node:
         return self._state.refresher.take() if self._state.refresher else b""
 
     def _open_refetch(self, manifest: Manifest, refresher: Refresher) -> None:
-        """Do what crawl/engine/wiring.py does."""
+        """Do what crawler/engine/wiring.py does."""
         self._inbox = Inbox(manifest.folder)
         offload: Any = None  # there are no lists here
         self.signal_intake = SignalIntake(
@@ -154,7 +154,7 @@ class Node:
         )
 
     def _begin(self, options: CrawlOptions, new: bool) -> None:
-        """Do what crawl/engine/run.py does."""
+        """Do what crawler/engine/run.py does."""
         self.full: Callable[[], bool] = lambda: False
         if self._state.last_batch == 0:
             self.frontier.discover(self.link_resolver.seed_pages(options.seeds, self.now()), self.now())

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.parallel.namespaces import FAR, NEAR, Hosts
 from tests.parallel.processes_world import wait_for
 from tests.testweb.webs import numbered
-from trapline.crawl.engine.options import CrawlOptions, live_rules
+from trapline.crawler.engine.options import CrawlOptions, live_rules
 from trapline.parallel.folder.manifest import Manifest, create, partitioning_for
 from trapline.parallel.folder.merged import merge
 from trapline.parallel.live.supervisor import Launch, crawl_with, launched

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from bench import scale
-from tests.crawl.crawl_folder import simulated, write_crawl
-from trapline.crawl.engine.options import CrawlOptions
-from trapline.crawl.files.layout import INDEX
+from tests.crawler.crawl_folder import simulated, write_crawl
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.files.layout import INDEX
 from trapline.parallel.folder.manifest import create
 from trapline.parallel.partition import Partitioning
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.parallel.test_exchange import ADDRESS, URLS, PartitionWithoutDisk, exchanged
-from trapline.crawl.robots.site_robots import RobotsResponse
+from trapline.crawler.robots.site_robots import RobotsResponse
 from trapline.errors import ConfigError
 from trapline.parallel.live.site_owner import SiteOwners
 from trapline.parallel.partition import Partitioning

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.effort import slow
-from trapline.crawl.engine.records import CrawlProgress
-from trapline.crawl.engine.status import CrawlStatus
+from trapline.crawler.engine.records import CrawlProgress
+from trapline.crawler.engine.status import CrawlStatus
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel.folder.manifest import MANIFEST
 from trapline.parallel.live import coordinator as coordinators

@@ -7,12 +7,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.parallel.test_pending_links import Disk
-from trapline.crawl.discovery.link_resolver import LinkResolver
-from trapline.crawl.discovery.scope import Scope
-from trapline.crawl.discovery.seen import SeenTable
-from trapline.crawl.discovery.sites import Sites
-from trapline.crawl.discovery.url_store import UrlStore
-from trapline.crawl.store.outbox import Outbox
+from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.discovery.scope import Scope
+from trapline.crawler.discovery.seen import SeenTable
+from trapline.crawler.discovery.sites import Sites
+from trapline.crawler.discovery.url_store import UrlStore
+from trapline.crawler.store.outbox import Outbox
 from trapline.frontier import Frontier, Rules
 from trapline.frontier.journal import Journal
 from trapline.parallel import CROSS_OVER, FIREWALL

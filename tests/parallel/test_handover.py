@@ -25,10 +25,10 @@ from tests.parallel.growing_world import (
     reachable,
     rows,
 )
-from trapline.crawl.engine.records import AS_BEFORE
-from trapline.crawl.inspect.database_reader import opened
-from trapline.crawl.inspect.summary import processor_of
-from trapline.crawl.store.database import PROCESSOR
+from trapline.crawler.engine.records import AS_BEFORE
+from trapline.crawler.inspect.database_reader import opened
+from trapline.crawler.inspect.summary import processor_of
+from trapline.crawler.store.database import PROCESSOR
 from trapline.errors import ConfigError
 from trapline.fetch.html.page import Links
 from trapline.parallel.folder.link_policy import LinkPolicy

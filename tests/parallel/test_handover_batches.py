@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trapline.crawl.engine.records import KeptCopy
-from trapline.crawl.recrawl.moved_pages import MovedPage
+from trapline.crawler.engine.records import KeptCopy
+from trapline.crawler.recrawl.moved_pages import MovedPage
 from trapline.errors import ConfigError
 from trapline.frontier.transfer import SiteExport
 from trapline.parallel.transport import handover_batches, url_batches

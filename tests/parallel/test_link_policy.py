@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from trapline.cli import run
-from trapline.crawl.discovery.scope import Scope
-from trapline.crawl.engine.options import CrawlOptions, live_rules
+from trapline.crawler.discovery.scope import Scope
+from trapline.crawler.engine.options import CrawlOptions, live_rules
 from trapline.errors import ConfigError
 from trapline.graph import save
 from trapline.graph.graph import csr_from_edges

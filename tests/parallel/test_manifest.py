@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trapline.crawl.engine.options import CrawlOptions, live_rules
-from trapline.crawl.files.layout import DATABASE
-from trapline.crawl.files.lock import LOCK
+from trapline.crawler.engine.options import CrawlOptions, live_rules
+from trapline.crawler.files.layout import DATABASE
+from trapline.crawler.files.lock import LOCK
 from trapline.errors import ConfigError
 from trapline.parallel.folder.manifest import MANIFEST, create, is_parallel, read
 from trapline.parallel.folder.merged import brought_up

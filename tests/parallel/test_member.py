@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from trapline.crawl.engine.crawler import Crawler
+from trapline.crawler.engine.crawler import Crawler
 from trapline.fetch.dns import Resolver
 from trapline.parallel.live import member as members
 from trapline.parallel.live.coordinator import COORDINATOR

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from trapline.crawl.engine.options import CrawlOptions, live_rules
-from trapline.crawl.files.layout import FORMAT, new_database
-from trapline.crawl.inspect.database_reader import opened
-from trapline.crawl.inspect.summary import abandoned_sites_of
+from trapline.crawler.engine.options import CrawlOptions, live_rules
+from trapline.crawler.files.layout import FORMAT, new_database
+from trapline.crawler.inspect.database_reader import opened
+from trapline.crawler.inspect.summary import abandoned_sites_of
 from trapline.frontier import FAILED, FETCHED
 from trapline.parallel import CROSS_OVER
 from trapline.parallel.folder.folder_status import status_of_folder

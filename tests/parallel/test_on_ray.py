@@ -32,7 +32,7 @@ from tests.parallel.processes_world import (
 from tests.parallel.ray_world import TOKEN, cluster
 from tests.proof.surfaces import is_loopback, listening_on_ray
 from trapline.cli import run
-from trapline.crawl.files.lock import holder
+from trapline.crawler.files.lock import holder
 from trapline.parallel.folder.manifest import read
 from trapline.parallel.live.worker import WorkerTask
 from trapline.parallel.ray.head import Head, listens

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.parallel.ray_world import TOKEN
-from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawler.engine.options import CrawlOptions
 from trapline.errors import ConfigError
 from trapline.parallel.folder.manifest import Manifest, create
 from trapline.parallel.live.worker import WorkerTask

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.crawl.stage import VirtualLoop
+from tests.crawler.stage import VirtualLoop
 from tests.effort import examples
-from trapline.crawl.discovery.site_resolver import RETRY_S, TRIES
+from trapline.crawler.discovery.site_resolver import RETRY_S, TRIES
 from trapline.fetch import failure
 from trapline.fetch.dns import DnsAnswer
 from trapline.parallel.live.owner_lookup import PATIENCE_S, OwnerLookup

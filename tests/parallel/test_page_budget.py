@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.crawl.virtual import VirtualWorld, crawl_of
+from tests.crawler.virtual import VirtualWorld, crawl_of
 from tests.effort import examples
 from trapline.frontier import Rules
 from trapline.graph import generate

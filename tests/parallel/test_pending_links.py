@@ -6,10 +6,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trapline.crawl.engine.records import PartitionTraffic, PendingLink
-from trapline.crawl.files.layout import DATABASE, claim_new
-from trapline.crawl.files.reading import Reading
-from trapline.crawl.store.database import Database
+from trapline.crawler.engine.records import PartitionTraffic, PendingLink
+from trapline.crawler.files.layout import DATABASE, claim_new
+from trapline.crawler.files.reading import Reading
+from trapline.crawler.store.database import Database
 from trapline.parallel.live.pending_links import PendingLinks
 
 LINKS = st.builds(

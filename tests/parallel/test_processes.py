@@ -26,7 +26,7 @@ from tests.parallel.processes_world import (
     wait_for,
 )
 from trapline.cli import run
-from trapline.crawl.files.lock import holder
+from trapline.crawler.files.lock import holder
 from trapline.frontier import FETCHED
 from trapline.parallel.folder.manifest import read
 from trapline.testweb import check

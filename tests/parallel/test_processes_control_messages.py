@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawl.small_server import NOT_FOUND, Answers, SmallServer, moved, name_server, page, small_server, text
+from tests.crawler.small_server import NOT_FOUND, Answers, SmallServer, moved, name_server, page, small_server, text
 from tests.effort import slow
 from tests.fetch.name_server import Name
 from tests.parallel.processes_world import crawl, fetched, rows

@@ -20,7 +20,7 @@ from tests.parallel.processes_world import (
     served,
     wait_for,
 )
-from trapline.crawl.files.lock import holder
+from trapline.crawler.files.lock import holder
 from trapline.parallel.live import supervisor
 from trapline.parallel.live.worker import WorkerTask
 from trapline.testweb import check

@@ -31,7 +31,7 @@ from tests.parallel.processes_world import (
     wait_for,
 )
 from trapline.cli import run
-from trapline.crawl.files.lock import holder
+from trapline.crawler.files.lock import holder
 from trapline.parallel.folder.manifest import MANIFEST, read
 from trapline.testweb import Served, check
 

@@ -31,7 +31,7 @@ from tests.parallel.processes_world import (
 from tests.parallel.ray_world import TOKEN, cluster
 from trapline.cli import run
 from trapline.cli.crawl.end import closing_lines
-from trapline.crawl.files.lock import holder
+from trapline.crawler.files.lock import holder
 from trapline.frontier import Rules
 from trapline.graph import Graph
 from trapline.graph.strings import StoredStrings

@@ -15,8 +15,8 @@ from tests.parallel.processes_world import crawl, fetched, has, meanwhile, rows,
 from tests.testweb.changing import changing_web
 from trapline.cli import run
 from trapline.cli.refresh.serve import sites_of
-from trapline.crawl.files.reading import Reading
-from trapline.crawl.files.resume import refresher_of
+from trapline.crawler.files.reading import Reading
+from trapline.crawler.files.resume import refresher_of
 from trapline.errors import ConfigError
 from trapline.fetch.dns import hosts_text
 from trapline.parallel.folder.folder_status import status_of_folder

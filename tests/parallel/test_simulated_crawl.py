@@ -28,7 +28,7 @@ from trapline.parallel.simulated.crawl import (
 )
 from trapline.parallel.simulated.measures import judge, random_seeds
 from trapline.parallel.simulated.url_exchange import NOBODY
-from trapline.simulate import Network, constant_servers, simulate
+from trapline.simulator import Network, constant_servers, simulate
 from trapline.strategies import pair, strategies
 
 EXAMPLES = settings(max_examples=8 if numba.config.DISABLE_JIT else examples(60), deadline=None)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fetch.name_server import Name, NameServer
-from trapline.crawl.engine.options import live_rules
+from trapline.crawler.engine.options import live_rules
 from trapline.fetch.dns import Resolver
 from trapline.parallel.folder.manifest import partitioning_for
 from trapline.parallel.live.owner_lookup import OwnerLookup

@@ -15,9 +15,9 @@ import pytest
 
 from tests.effort import slow
 from tests.parallel.processes_world import meanwhile, wait_for
-from trapline.crawl.engine.options import CrawlOptions
-from trapline.crawl.engine.records import CrawlProgress
-from trapline.crawl.engine.status import CrawlStatus
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.records import CrawlProgress
+from trapline.crawler.engine.status import CrawlStatus
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel.folder.manifest import Manifest, create, read
 from trapline.parallel.live import coordinator, supervisor

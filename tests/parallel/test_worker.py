@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from trapline.crawl.engine.options import CrawlOptions
-from trapline.crawl.files.lock import LOCK
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.files.lock import LOCK
 from trapline.parallel.live import worker
 from trapline.parallel.live.worker import WorkerTask
 

@@ -17,8 +17,8 @@ from warcio.bufferedreaders import ChunkedDataReader
 from warcio.exceptions import ArchiveLoadFailed
 from warcio.statusandheaders import StatusAndHeadersParser, StatusAndHeadersParserException
 
-from tests.crawl.store_world import archived, fetched
-from tests.crawl.test_warc import archive_of
+from tests.crawler.store_world import archived, fetched
+from tests.crawler.test_warc import archive_of
 from tests.effort import DATA
 from tests.fetch.test_encoding import as_html5lib_finds, html5lib_cases
 from tests.fetch.test_headers import MIME_FILES, mime_cases, read_as_the_standard

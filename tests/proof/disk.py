@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from trapline.crawl.store.frames import HEAD, StoreFrameKind
+from trapline.crawler.store.frames import HEAD, StoreFrameKind
 
 STRACE = shutil.which("strace")
 _CALLS = "openat,write,pwrite64,fsync,fdatasync,rename,renameat,renameat2,ftruncate,unlink,unlinkat,rmdir,mkdir,mkdirat,lseek"

@@ -15,13 +15,13 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.crawl.kill_world import TRAPLINE, Ledger, Run, finished, options_of, prepared, rows, served, settled
-from tests.crawl.test_kill import WHOM, check_archives, killed
+from tests.crawler.kill_world import TRAPLINE, Ledger, Run, finished, options_of, prepared, rows, served, settled
+from tests.crawler.test_kill import WHOM, check_archives, killed
 from tests.proof.disk import STRACE, Disk, recorded
 from tests.proof.section import Finding, Section, say
 from trapline import cli
-from trapline.crawl.engine.run import open_crawl, resume_crawl
-from trapline.crawl.files.verify import verify
+from trapline.crawler.engine.run import open_crawl, resume_crawl
+from trapline.crawler.files.verify import verify
 from trapline.testweb import Served
 
 _METHOD = """

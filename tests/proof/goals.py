@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.parallel.processes_world import has, rows
 from tests.proof.section import Finding, Section, by_pytest, say
 from tests.testweb.webs import numbered
-from trapline.crawl.files.lock import holder
+from trapline.crawler.files.lock import holder
 from trapline.fetch.dns import hosts_text
 from trapline.parallel.folder.manifest import MANIFEST, read
 from trapline.testweb import Behaviour, build_web, serve

@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.proof.fuzzing import FULL, SHORT, Reader, fuzzed
 from tests.proof.section import Finding, Section
-from trapline.crawl.robots.site_robots import RobotsResponse
+from trapline.crawler.robots.site_robots import RobotsResponse
 from trapline.errors import ConfigError
 from trapline.frontier.journal import Call, Journal
 from trapline.frontier.journal import read as read_log

@@ -16,7 +16,7 @@ import numpy as np
 from tests.proof.goals import COMMAND, running_parts
 from tests.proof.section import Finding, Section, by_pytest, say
 from tests.testweb.webs import numbered
-from trapline.crawl.files.lock import holder
+from trapline.crawler.files.lock import holder
 from trapline.fetch.dns import hosts_text
 from trapline.testweb import Behaviour, Mix, Promise, RequestLog, Served, ServedWeb, build_web, check, serve
 from trapline.testweb.answers.message import ROBOTS_FILE
@@ -170,7 +170,7 @@ def run(full: bool) -> Iterator[Finding]:
     if full:
         yield by_pytest(
             "A crawl by one process, with pauses within a visit, is polite too; `audit` finds the same violations as the log.",
-            "tests/crawl/test_politeness_live.py",
+            "tests/crawler/test_politeness_live.py",
             env={"TRAPLINE_POLITE_SITES": "500"},
         )
         yield by_pytest(

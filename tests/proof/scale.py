@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from tests.proof.goals import COMMAND
 from tests.proof.section import ROOT, Finding, Section, say
-from trapline.crawl.files.reading import Reading
-from trapline.crawl.files.resume import rebuilt, settle
+from trapline.crawler.files.reading import Reading
+from trapline.crawler.files.resume import rebuilt, settle
 from trapline.frontier import Outcome, Visit
 
 _METHOD = """

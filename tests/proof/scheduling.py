@@ -29,7 +29,7 @@ def run(full: bool) -> Iterator[Finding]:
     )
     yield by_pytest(
         f"The live crawler and the simulator fetch pages in the same order, on {webs['order']} webs per strategy.",
-        *("-k", "random_webs", "tests/crawl/test_crawler_vs_simulator.py"),
+        *("-k", "random_webs", "tests/crawler/test_crawler_vs_simulator.py"),
         env={"TRAPLINE_WEBS": webs["order"]},
     )
 

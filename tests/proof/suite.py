@@ -19,7 +19,7 @@ def run(full: bool) -> Iterator[Finding]:
     )
     yield by_pytest(
         "Every test of frontier, strategies and simulator passes without compilation, too.",
-        *("--numprocesses", "2", "--dist", "worksteal", "tests/frontier", "tests/strategies", "tests/simulate"),
+        *("--numprocesses", "2", "--dist", "worksteal", "tests/frontier", "tests/strategies", "tests/simulator"),
         env={"NUMBA_DISABLE_JIT": "1"},
     )
 

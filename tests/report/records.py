@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from tests.simulate.logs import plausible_log
+from tests.simulator.logs import plausible_log
 from trapline.frontier import Rules
 from trapline.graph import generate
 from trapline.report import CrawlRecord, record_of
-from trapline.simulate import Crawl
-from trapline.simulate.log import FetchLog, fetched
-from trapline.simulate.network import Network
+from trapline.simulator import Crawl
+from trapline.simulator.log import FetchLog, fetched
+from trapline.simulator.network import Network
 
 GRAPH = generate(200, 8, seed=2)
 RANK = np.random.default_rng(5).pareto(1.5, GRAPH.pages) + 0.1

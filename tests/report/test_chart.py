@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.report.records import GRAPH, RANK, crawl_of, log_in_order, made_up_record
-from tests.simulate.logs import plausible_log
+from tests.simulator.logs import plausible_log
 from trapline.graph import generate
 from trapline.report import record_of
 from trapline.report.chart import (
@@ -25,7 +25,7 @@ from trapline.report.chart import (
     whole_of,
 )
 from trapline.report.svg import _SHAPES, COLOURS, COLOURS_ON_DARK, MARKERS, STROKES, look
-from trapline.simulate.network import Network
+from trapline.simulator.network import Network
 from trapline.units import time_unit
 
 LINK = Network(bandwidth=50_000.0)

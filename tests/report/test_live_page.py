@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.crawl.crawl_folder import RULES, simulated, write_crawl
+from tests.crawler.crawl_folder import RULES, simulated, write_crawl
 from tests.report.test_page import EVIL, Reader
-from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawler.engine.options import CrawlOptions
 from trapline.report.live_page import live_charts, live_page
 from trapline.report.live_record import (
     MOST_MOMENTS,

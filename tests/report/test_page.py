@@ -12,7 +12,7 @@ from tests.report.records import made_up_record
 from trapline.report import compare_page
 from trapline.report.html import GREYS
 from trapline.report.table import NARROW, Column, columns
-from trapline.simulate.network import Network
+from trapline.simulator.network import Network
 from trapline.units import time_unit
 
 EVIL = "<script>alert(1)</script>\"'&</title></style>"

@@ -11,8 +11,8 @@ from trapline.graph import Graph, generate, pagerank
 from trapline.report import CrawlRecord, orders_png, plots_png, record_of
 from trapline.report.chart import charts, quality_by_pages
 from trapline.report.plot import chart_figure
-from trapline.simulate import simulate
-from trapline.simulate.network import Network
+from trapline.simulator import simulate
+from trapline.simulator.network import Network
 from trapline.strategies import load_strategy
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -12,10 +12,10 @@ from tests.report.records import GRAPH, RANK, SIZE, crawl_of, log_in_order, made
 from trapline.frontier import Rules
 from trapline.graph import depths
 from trapline.report import record_of
-from trapline.simulate import simulate
-from trapline.simulate.breakdown import BATCH_BINS, MOST_DEPTHS
-from trapline.simulate.log import fetched, log_of
-from trapline.simulate.network import Network
+from trapline.simulator import simulate
+from trapline.simulator.breakdown import BATCH_BINS, MOST_DEPTHS
+from trapline.simulator.log import fetched, log_of
+from trapline.simulator.network import Network
 from trapline.strategies import load_strategy
 
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.crawl.live_web import crawled, refetched, until
+from tests.crawler.live_web import crawled, refetched, until
 from tests.report.test_page import EVIL, Reader
 from tests.testweb.changing import changing_web
-from trapline.crawl.engine.options import RefreshOptions
-from trapline.crawl.engine.run import resume_crawl
+from trapline.crawler.engine.options import RefreshOptions
+from trapline.crawler.engine.run import resume_crawl
 from trapline.report.live_page import live_page
 from trapline.report.live_record import live_record, settings
 from trapline.report.refresh_page import trust_columns

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.crawl.crawl_folder import simulated, write_crawl
-from trapline.crawl.inspect.database_reader import opened
+from tests.crawler.crawl_folder import simulated, write_crawl
+from trapline.crawler.inspect.database_reader import opened
 from trapline.graph import Graph, depths, pagerank
 from trapline.graph.strings import encoded
 from trapline.report import compare_page, record_of, together

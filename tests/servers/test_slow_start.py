@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.naive.simulator import slow_start_stall_s
-from trapline.simulate.changing_web import stalled
+from trapline.simulator.changing_web import stalled
 
 SIZES, WINDOWS = st.integers(0, 10_000_000), st.integers(1, 100_000)
 RATES = st.floats(1e3, 1e9) | st.just(math.inf)

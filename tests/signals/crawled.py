@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from trapline.crawl.files.layout import claim_new
+from trapline.crawler.files.layout import claim_new
 from trapline.fetch.urls import origin
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from tests.crawl.small_server import Answers, SmallServer, small_server
+from tests.crawler.small_server import Answers, SmallServer, small_server
 from trapline.signals.endpoint.server import Service, Settings
 from trapline.signals.inbox import Inbox, Signal
 from trapline.signals.websub.deliveries import ReadFeed

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawl.small_server import NOT_FOUND, text
+from tests.crawler.small_server import NOT_FOUND, text
 from tests.signals.endpoint_world import KEY, TOKEN, world
 from trapline.fetch.urls import canonical
 from trapline.signals.inbox import ACCESS, UNVERIFIED_P, Inbox

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawl.small_server import small_server, text
+from tests.crawler.small_server import small_server, text
 from tests.signals.crawled import crawl_of
 from tests.signals.endpoint_world import endpoint
 from tests.signals.test_websub import subscriptions_in

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.crawl.small_server import HANG, NOT_FOUND, _loop_in_thread, moved, text
+from tests.crawler.small_server import HANG, NOT_FOUND, _loop_in_thread, moved, text
 from tests.effort import slow
 from tests.fetch.name_server import Name, NameServer
 from tests.signals.endpoint_world import KEY, TOKEN, World, world

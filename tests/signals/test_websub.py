@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from tests.crawl.small_server import NOT_FOUND
+from tests.crawler.small_server import NOT_FOUND
 from tests.signals.endpoint_world import World, world
 from trapline.fetch.failure import TIMEOUT
 from trapline.signals.endpoint.known_sites import SitesKnown

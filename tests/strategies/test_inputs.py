@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.crawl.crawl_folder import simulated, write_crawl
+from tests.crawler.crawl_folder import simulated, write_crawl
 from tests.strategies.webs import graph_of
 from trapline.errors import ConfigError
 from trapline.frontier import Rules

@@ -22,7 +22,7 @@ from trapline.terminal import say, say_text
 from trapline.units import duration
 
 if TYPE_CHECKING:
-    from trapline.crawl.engine.options import CrawlOptions
+    from trapline.crawler.engine.options import CrawlOptions
     from trapline.graph import Graph
     from trapline.report import CrawlRecord
     from trapline.servers.sampled import Servers
@@ -131,7 +131,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _compile() -> None:
-    import trapline.crawl.engine.run
+    import trapline.crawler.engine.run
     import trapline.report.together  # noqa: F401  all kernels of the demo: one progress line then covers them all
 
     measures = ("generate_kernels", "graph", "strings", "page_sizes", "pagerank", "measure", "exact")
@@ -142,8 +142,8 @@ def _compile() -> None:
 def _crawl_all(server: "Served", time_s: float, seed: int, output: Path) -> dict[str, Path]:
     """Run one crawl after the other, and return the folder of each. An interrupted crawl ends the series and is left out."""
     from trapline.cli.crawl.view import view
-    from trapline.crawl.engine.run import open_crawl
-    from trapline.crawl.engine.status import BY_HAND
+    from trapline.crawler.engine.run import open_crawl
+    from trapline.crawler.engine.status import BY_HAND
 
     done = {}
     for number, name in enumerate(PAGE_RANKS, 1):
@@ -158,7 +158,7 @@ def _crawl_all(server: "Served", time_s: float, seed: int, output: Path) -> dict
 
 
 def _options(server: "Served", name: str, time_s: float, seed: int, output: Path) -> "CrawlOptions":
-    from trapline.crawl.engine.options import CrawlOptions, live_rules
+    from trapline.crawler.engine.options import CrawlOptions, live_rules
     from trapline.fetch.limits import Limits
 
     return CrawlOptions(

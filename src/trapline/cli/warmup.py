@@ -12,13 +12,13 @@ from trapline.terminal import say
 
 def compile_all(progress: ProgressCallback | None = None, waiting: Callable[[], None] = lambda: None) -> float:
     """Load or compile every kernel, rank and policy of Trapline, and return the seconds that it took."""
-    import trapline.crawl.engine.run
+    import trapline.crawler.engine.run
     import trapline.frontier.replay
     import trapline.parallel.simulated.crawl
     import trapline.refresh.replay.replayer
-    import trapline.simulate.changing
-    import trapline.simulate.driver
-    import trapline.simulate.metrics  # noqa: F401  registers their kernels, and those of all modules below them
+    import trapline.simulator.changing
+    import trapline.simulator.driver
+    import trapline.simulator.metrics  # noqa: F401  registers their kernels, and those of all modules below them
     from trapline.compiled.jit import ready
     from trapline.refresh import all_policies
     from trapline.strategies import page_ranks, site_ranks

@@ -196,7 +196,7 @@ def is_dynamic(url: str) -> bool:
 # ---- Spider traps: URLs that a server generates without end. Recognised from the URL alone, so some traps pass and few pages are
 # wrongly rejected.
 #
-# Step 1 in docs/architecture.md: the scope (crawl/discovery/scope.py) checks canonical URLs here. There is no state: the limits of depth
+# Step 1 in docs/architecture.md: the scope (crawler/discovery/scope.py) checks canonical URLs here. There is no state: the limits of depth
 # and of pages per site handle sites that generate too many pages. These limits also handle calendars, because nothing in the URL of a
 # distant year distinguishes it from an archive.
 #

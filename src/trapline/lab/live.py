@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.crawl.engine.options import CrawlOptions, live_rules
-from trapline.crawl.engine.run import open_crawl
-from trapline.crawl.engine.status import DRAINED, INTERRUPTED, MAX_PAGES, TERMINATED, CrawlStatus
+from trapline.crawler.engine.options import CrawlOptions, live_rules
+from trapline.crawler.engine.run import open_crawl
+from trapline.crawler.engine.status import DRAINED, INTERRUPTED, MAX_PAGES, TERMINATED, CrawlStatus
 from trapline.errors import TraplineError
 from trapline.processor import ProcessorTime, processor_clock
 from trapline.testweb import RequestLog, ServedWeb, serve
@@ -90,7 +90,7 @@ def run_crawl(options: CrawlOptions, folder: Path, enough: float = math.inf) -> 
         clock = clock or processor_clock()
         if status.progress.pages >= enough and status.progress.active:
             expected.append(TERMINATED)
-            signal.raise_signal(signal.SIGTERM)  # the second one aborts the pages in flight: crawl/engine/run.py
+            signal.raise_signal(signal.SIGTERM)  # the second one aborts the pages in flight: crawler/engine/run.py
 
     stopped_by = open_crawl(options, folder, nullcontext(show))["stopped_by"]
     if stopped_by in (INTERRUPTED, TERMINATED) and stopped_by not in expected:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.crawl.engine.options import CrawlOptions, live_rules
+from trapline.crawler.engine.options import CrawlOptions, live_rules
 from trapline.errors import ConfigError
 from trapline.fetch.limits import Limits
 from trapline.frontier import FETCHED, Rules
@@ -27,8 +27,8 @@ from trapline.graph import Graph, pagerank
 from trapline.lab.live import run_crawl
 from trapline.servers.model import MODELS, ServerModel
 from trapline.servers.sampled import Servers, modelled_servers
-from trapline.simulate import PROTOCOLS, Network, simulate
-from trapline.simulate.log import fetched
+from trapline.simulator import PROTOCOLS, Network, simulate
+from trapline.simulator.log import fetched
 from trapline.strategies import load_strategy
 from trapline.testweb import Served, build_web, serve
 

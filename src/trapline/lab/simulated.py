@@ -16,12 +16,12 @@ from trapline.lab.webs import Floats, KnownWeb, WebCache, WebSource
 from trapline.refresh import estimate
 from trapline.servers.model import MODELS
 from trapline.servers.sampled import modelled_servers, page_seconds
-from trapline.simulate import Crawl, constant_servers, simulate
-from trapline.simulate.breakdown import batch_of_row, pages_per_site
-from trapline.simulate.log import FetchLog, fetched
-from trapline.simulate.metrics import average_cumulative_pagerank, best_first, cumulative, kendall_tau
-from trapline.simulate.network import Network
-from trapline.simulate.timing import active_connections, rate, visits
+from trapline.simulator import Crawl, constant_servers, simulate
+from trapline.simulator.breakdown import batch_of_row, pages_per_site
+from trapline.simulator.log import FetchLog, fetched
+from trapline.simulator.metrics import average_cumulative_pagerank, best_first, cumulative, kendall_tau
+from trapline.simulator.network import Network
+from trapline.simulator.timing import active_connections, rate, visits
 from trapline.strategies import load_strategy
 from trapline.strategies.base.inputs import default_rules, inputs_for
 

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trapline.crawl.engine.options import AGENT, CrawlOptions, RefreshOptions
-from trapline.crawl.engine.status import FORBIDDEN, IS_ERROR, KIND, PAGES
-from trapline.crawl.files.lock import holder
-from trapline.crawl.inspect.audit import Violation, audit
-from trapline.crawl.inspect.database_reader import opened, options
-from trapline.crawl.inspect.requests import robots_kept
-from trapline.crawl.inspect.summary import ABANDONED, REJECTED, summary_of
+from trapline.crawler.engine.options import AGENT, CrawlOptions, RefreshOptions
+from trapline.crawler.engine.status import FORBIDDEN, IS_ERROR, KIND, PAGES
+from trapline.crawler.files.lock import holder
+from trapline.crawler.inspect.audit import Violation, audit
+from trapline.crawler.inspect.database_reader import opened, options
+from trapline.crawler.inspect.requests import robots_kept
+from trapline.crawler.inspect.summary import ABANDONED, REJECTED, summary_of
 from trapline.fetch import failure
 from trapline.parallel.folder.manifest import is_parallel, read
 from trapline.report.chart import Floats

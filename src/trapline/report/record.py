@@ -13,8 +13,8 @@ import numpy as np
 from trapline.frontier import FAILED, REFUSED, Rules
 from trapline.graph import Graph, depths
 from trapline.processor import CrawlProcessor, ProcessorTime
-from trapline.simulate import FetchLog, Network, politeness_violations, timing
-from trapline.simulate.breakdown import (
+from trapline.simulator import FetchLog, Network, politeness_violations, timing
+from trapline.simulator.breakdown import (
     BatchConnections,
     PagerankByDepth,
     PagerankByPeriod,
@@ -29,8 +29,8 @@ from trapline.simulate.breakdown import (
     pages_per_site,
     server_locality,
 )
-from trapline.simulate.log import bytes_of, fetched
-from trapline.simulate.metrics import (
+from trapline.simulator.log import bytes_of, fetched
+from trapline.simulator.metrics import (
     TOP_SHARES,
     Floats,
     Ids,

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.crawl.engine.options import RefreshOptions
-from trapline.crawl.engine.status import IS_PAGE
-from trapline.crawl.files.layout import connect
-from trapline.crawl.files.reading import Reading
-from trapline.crawl.files.resume import refresher_of
+from trapline.crawler.engine.options import RefreshOptions
+from trapline.crawler.engine.status import IS_PAGE
+from trapline.crawler.files.layout import connect
+from trapline.crawler.files.reading import Reading
+from trapline.crawler.files.resume import refresher_of
 from trapline.parallel.folder.merged import parts_of
 from trapline.refresh.core.layout import PolicyView
 from trapline.refresh.live.refresher import Refresher

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from trapline.processor import ProcessorTime
 from trapline.report.record import CrawlRecord
-from trapline.simulate.metrics import SAMPLES, TAU_SAMPLE
+from trapline.simulator.metrics import SAMPLES, TAU_SAMPLE
 from trapline.units import three_digits, time_unit
 
 Value = float | None

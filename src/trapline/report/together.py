@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.crawl.engine.options import CrawlOptions
-from trapline.crawl.engine.records import OUT_OF_BAND, RETURNED
-from trapline.crawl.inspect.audit import politeness_violations
-from trapline.crawl.inspect.database_reader import opened, options, scope
-from trapline.crawl.inspect.summary import processor_of, span_of, strategy_name
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED
+from trapline.crawler.inspect.audit import politeness_violations
+from trapline.crawler.inspect.database_reader import opened, options, scope
+from trapline.crawler.inspect.summary import processor_of, span_of, strategy_name
 from trapline.errors import ConfigError
 from trapline.frontier import FETCHED, Rules
 from trapline.graph import Graph, LoadOptions, depths, load_graph, pagerank
@@ -30,8 +30,8 @@ from trapline.graph.sites import recorded_graph
 from trapline.graph.strings import StoredStrings, encoded
 from trapline.report.chart import Floats
 from trapline.report.record import CrawlRecord, record_of
-from trapline.simulate import FetchLog, Network
-from trapline.simulate.breakdown import BatchConnections, server_locality
+from trapline.simulator import FetchLog, Network
+from trapline.simulator.breakdown import BatchConnections, server_locality
 from trapline.strategies.base.choice import live_strategy
 
 Ids = NDArray[np.int32]

@@ -22,7 +22,7 @@ from trapline.cli.terminal.progress import Progress, said_if_long
 from trapline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from trapline.crawl.files.opening import Prepared
+    from trapline.crawler.files.opening import Prepared
 
 
 @click.command(cls=SectionedCommand)
@@ -61,8 +61,8 @@ def _crawl_alone(urls: tuple[str, ...], requested: Requested) -> None:
 
 def _crawled(prepared: "Prepared", plain: bool, quiet: bool) -> dict[str, Any]:
     from trapline.cli.crawl.view import view
-    from trapline.crawl.engine.run import run_crawl
-    from trapline.crawl.files.opening import opened
+    from trapline.crawler.engine.run import run_crawl
+    from trapline.crawler.files.opening import opened
 
     reading = Progress("reading the crawl", plain_every_s=2.0, quiet=quiet)
     with said_if_long(f"opening {prepared.folder}", quiet), reading as progress:

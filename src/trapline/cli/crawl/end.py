@@ -15,7 +15,7 @@ from trapline.units import bytes_shown, counted, duration, three_digits
 
 def has_ended(folder: Path, given: dict[str, Any], goals: dict[str, float]) -> bool:
     """Return whether the crawl has nothing left to do; if so, print the reason."""
-    from trapline.crawl.inspect.database_reader import ended
+    from trapline.crawler.inspect.database_reader import ended
 
     end = ended(folder, given["continuous"], **goals)
     if end is not None:
@@ -36,7 +36,7 @@ def _print(lines: str, summary: dict[str, Any], given: dict[str, Any]) -> None:
 
 def closing_lines(summary: dict[str, Any], folder: Path) -> str:
     """Return the results of the crawl, and the commands to type next."""
-    from trapline.crawl.engine.status import BY_HAND
+    from trapline.crawler.engine.status import BY_HAND
 
     return "\n".join(
         (
@@ -91,7 +91,7 @@ def _refetched(summary: dict[str, Any]) -> Iterator[str]:
 
 
 def _rejected(summary: dict[str, Any], folder: Path) -> Iterator[str]:
-    from trapline.crawl.inspect.summary import ABANDONED, REJECTED
+    from trapline.crawler.inspect.summary import ABANDONED, REJECTED
 
     if summary["abandoned_sites"]:
         abandoned_sites = counts(summary["abandoned_sites_by_kind"], ABANDONED)

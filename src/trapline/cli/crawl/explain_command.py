@@ -17,10 +17,10 @@ from trapline.terminal import say
 from trapline.units import bytes_shown, counted, duration, number
 
 if TYPE_CHECKING:
-    from trapline.crawl.engine.options import RefreshOptions
-    from trapline.crawl.engine.records import AbandonedSite
-    from trapline.crawl.files.reading import PageVersion, Reading
-    from trapline.crawl.inspect.page_history import PageHistory, SiteHistory, Target, Try
+    from trapline.crawler.engine.options import RefreshOptions
+    from trapline.crawler.engine.records import AbandonedSite
+    from trapline.crawler.files.reading import PageVersion, Reading
+    from trapline.crawler.inspect.page_history import PageHistory, SiteHistory, Target, Try
     from trapline.frontier.explain import PageExplanation, SiteExplanation
     from trapline.report.refresh_record import Trust
 
@@ -37,7 +37,7 @@ def refetch_lines(
     if refresh is None:
         return
     from trapline.cli.terminal.progress import compile_kernels
-    from trapline.crawl.files.resume import refresher_of
+    from trapline.crawler.files.resume import refresher_of
 
     compile_kernels()
     refresher = refresher_of(reading, refresh)
@@ -93,7 +93,7 @@ def trust_lines(reading: "Reading", site: int, refresh: "RefreshOptions | None")
     if refresh is None:
         return
     from trapline.cli.terminal.progress import compile_kernels
-    from trapline.crawl.files.resume import refresher_of
+    from trapline.crawler.files.resume import refresher_of
     from trapline.report.refresh_record import trust_of
 
     compile_kernels()
@@ -137,9 +137,9 @@ def explain(folder: Path, what: str) -> None:
 
     A SITE is written without a path: example.org, or https://example.org.
     """
-    from trapline.crawl.files.resume import once_more
-    from trapline.crawl.inspect.database_reader import opened
-    from trapline.crawl.inspect.page_history import found
+    from trapline.crawler.files.resume import once_more
+    from trapline.crawler.inspect.database_reader import opened
+    from trapline.crawler.inspect.page_history import found
     from trapline.parallel.folder.merged import brought_up
 
     with closing(opened(brought_up(folder))) as database:
@@ -148,9 +148,9 @@ def explain(folder: Path, what: str) -> None:
 
 
 def _explained(folder: Path, target: "Target") -> list[str]:
-    from trapline.crawl.files.reading import Reading
-    from trapline.crawl.inspect.database_reader import opened, options
-    from trapline.crawl.inspect.page_history import page_account, site_account
+    from trapline.crawler.files.reading import Reading
+    from trapline.crawler.inspect.database_reader import opened, options
+    from trapline.crawler.inspect.page_history import page_account, site_account
 
     own_folder, own = _part(folder, target)
     with ExitStack() as stack:
@@ -218,7 +218,7 @@ def _discovered(account: "PageHistory") -> str:
 
 
 def _tried(fetch: "Try", began: float) -> str:
-    from trapline.crawl.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED
+    from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED
     from trapline.frontier import FETCHED
 
     words = {
@@ -235,7 +235,7 @@ def _tried(fetch: "Try", began: float) -> str:
 
 
 def _site_past(account: "SiteHistory") -> Iterator[str]:
-    from trapline.crawl.engine.records import VISITS
+    from trapline.crawler.engine.records import VISITS
 
     yield account.origin
     yield f"  pages: {account.known:,} known, {account.fetched:,} fetched"
@@ -262,8 +262,8 @@ def _since(moment: float, began: float) -> str:
 
 def _part(folder: Path, target: "Target") -> tuple[Path, "Target"]:
     """Return the folder of the frontier that holds the target: the crawl itself, or the partition that owned the target last."""
-    from trapline.crawl.inspect.database_reader import opened
-    from trapline.crawl.inspect.page_history import found
+    from trapline.crawler.inspect.database_reader import opened
+    from trapline.crawler.inspect.page_history import found
     from trapline.parallel.folder.manifest import is_parallel, read
 
     for part in reversed(read(folder).parts) if is_parallel(folder) else ():
@@ -275,8 +275,8 @@ def _part(folder: Path, target: "Target") -> tuple[Path, "Target"]:
 
 def _present(reading: "Reading", target: "Target") -> Iterator[str]:
     from trapline.cli.terminal.progress import step
-    from trapline.crawl.files.checkpoint import newest
-    from trapline.crawl.files.resume import rebuilt
+    from trapline.crawler.files.checkpoint import newest
+    from trapline.crawler.files.resume import rebuilt
 
     if reading.last_batch() != newest(reading.folder):
         _compile_replay()

@@ -18,7 +18,7 @@ from trapline.errors import ConfigError
 from trapline.parallel import MOST_PROCESSES
 
 if TYPE_CHECKING:
-    from trapline.crawl.engine.options import CrawlOptions, RefreshOptions
+    from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
     from trapline.frontier import Rules
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -188,7 +188,7 @@ class Requested:
     given: dict[str, Any]
 
     def options(self, urls: tuple[str, ...]) -> "CrawlOptions":
-        from trapline.crawl.engine.options import PAUSE_S, CrawlOptions
+        from trapline.crawler.engine.options import PAUSE_S, CrawlOptions
         from trapline.fetch.dns import read_hosts
         from trapline.fetch.limits import Limits
 
@@ -239,7 +239,7 @@ def _from_anywhere(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refresh(given: dict[str, Any]) -> "RefreshOptions | None":
-    from trapline.crawl.engine.options import RefreshOptions
+    from trapline.crawler.engine.options import RefreshOptions
     from trapline.refresh.policy import policy_named
 
     if not given["refresh"] and not given["continuous"]:

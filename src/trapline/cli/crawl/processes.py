@@ -25,8 +25,8 @@ from trapline.cli.terminal.progress import said_if_long
 from trapline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from trapline.crawl.engine.options import CrawlOptions
-    from trapline.crawl.files.opening import Prepared
+    from trapline.crawler.engine.options import CrawlOptions
+    from trapline.crawler.files.opening import Prepared
     from trapline.parallel.folder.manifest import Manifest
     from trapline.parallel.live.supervisor import Show
 
@@ -52,7 +52,7 @@ def is_in_parts(given: dict[str, Any]) -> bool:
 
 def _refuse_part(folder: Path) -> None:
     """Refuse to resume one partition alone: it would take the whole web as its own. This also holds for a partition that was moved."""
-    from trapline.crawl.inspect.database_reader import meta, opened
+    from trapline.crawler.inspect.database_reader import meta, opened
     from trapline.parallel.folder.manifest import is_parallel
 
     if is_parallel(folder):
@@ -131,8 +131,8 @@ def _check(prepared: "Prepared") -> None:
 
 def _resumed(given: dict[str, Any]) -> "Manifest | None":
     """Return the crawl to continue, or None if it has ended; the reason is printed then."""
-    from trapline.crawl.files.opening import Prepared, changed
-    from trapline.crawl.files.resume import strategy_of
+    from trapline.crawler.files.opening import Prepared, changed
+    from trapline.crawler.files.resume import strategy_of
     from trapline.parallel.folder.manifest import read
     from trapline.parallel.folder.merged import brought_up, parts_of
     from trapline.parallel.ray.machines import refuse_elsewhere
@@ -155,7 +155,7 @@ def _resumed(given: dict[str, Any]) -> "Manifest | None":
 def _crawled(manifest: "Manifest", given: dict[str, Any], crawl: "Crawl") -> dict[str, Any]:
     from trapline.cli.crawl.view import view
     from trapline.cli.terminal.progress import step
-    from trapline.crawl.inspect.summary import write_summary
+    from trapline.crawler.inspect.summary import write_summary
     from trapline.parallel.folder.merged import merge
 
     with view(given["plain"], given["quiet"]) as show:

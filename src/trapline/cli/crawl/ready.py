@@ -25,15 +25,15 @@ from trapline.terminal import say
 from trapline.units import bytes_shown, counted, duration
 
 if TYPE_CHECKING:
-    from trapline.crawl.engine.options import CrawlOptions
-    from trapline.crawl.files.opening import Prepared
+    from trapline.crawler.engine.options import CrawlOptions
+    from trapline.crawler.files.opening import Prepared
 
 _FEW = 3  # at most this many names are listed
 _MANY_PAGES = 1_000  # size of the site in the example of how long a site takes
 
 
 def prepared_new(options: "CrawlOptions", folder: Path) -> "Prepared":
-    from trapline.crawl.files.opening import prepare_new
+    from trapline.crawler.files.opening import prepare_new
 
     with Progress("looking up the seeds", plain_every_s=math.inf) as progress:  # takes a few seconds at most
         progress.update(0, len(options.seeds))
@@ -54,7 +54,7 @@ def announce(options: "CrawlOptions", folder: Path, quiet: bool) -> None:
 
 
 def _scope(options: "CrawlOptions") -> str:
-    from trapline.crawl.discovery.scope import ANY, HOST, registrable
+    from trapline.crawler.discovery.scope import ANY, HOST, registrable
     from trapline.fetch.urls import host_port, origin
 
     hosts = {host_port(origin(seed))[1] for seed in options.seeds}
@@ -106,7 +106,7 @@ def _stop(folder: Path) -> str:
 
 
 def compile_for(prepared: "Prepared", quiet: bool) -> None:
-    import trapline.crawl.engine.run  # noqa: F401  imports all its kernels before they are counted
+    import trapline.crawler.engine.run  # noqa: F401  imports all its kernels before they are counted
     from trapline.refresh import policy_named
 
     options = prepared.options
@@ -178,7 +178,7 @@ def refresh_changes(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def prepared_old(folder: Path, given: dict[str, Any]) -> "Prepared":
-    from trapline.crawl.files.opening import prepare_old
+    from trapline.crawler.files.opening import prepare_old
 
     changes = refresh_changes(given)
     with said_if_long(f"opening {folder}: checking its database", given["quiet"]):
@@ -189,7 +189,7 @@ def prepared_old(folder: Path, given: dict[str, Any]) -> "Prepared":
 
 def refuse_reached(folder: Path, goals: dict[str, float]) -> None:
     """Refuse goals that were reached before. Goals count all runs together, so such a goal would end this run at once."""
-    from trapline.crawl.files.reading import Reading
+    from trapline.crawler.files.reading import Reading
 
     reading = Reading(folder)
     progress = reading.progress()

@@ -31,7 +31,7 @@ def report(folders: tuple[Path, ...], output: Path | None, as_json: bool) -> Non
 
     A comparison measures quality by PageRank, computed over all pages that the crawls found together.
     """
-    from trapline.crawl.files.layout import check_crawl
+    from trapline.crawler.files.layout import check_crawl
     from trapline.output import check_writable, write_text
     from trapline.parallel.folder.merged import brought_up
 
@@ -87,7 +87,7 @@ def _for_machines(folders: tuple[Path, ...]) -> dict[str, Any]:
     """Return the summary and the measures of each crawl."""
     from trapline import __version__
     from trapline.cli.terminal.progress import compile_kernels, step
-    from trapline.crawl.inspect.summary import summary_in
+    from trapline.crawler.inspect.summary import summary_in
     from trapline.report.together import records_together
 
     compile_kernels()
@@ -103,7 +103,7 @@ def shared_settings(folders: tuple[Path, ...]) -> dict[str, object]:
     """Return the settings that all crawls have in common."""
     from contextlib import closing
 
-    from trapline.crawl.inspect.database_reader import opened, options
+    from trapline.crawler.inspect.database_reader import opened, options
     from trapline.report.live_record import settings
 
     found = []

@@ -15,7 +15,7 @@ from trapline.terminal import clear, say, say_text
 from trapline.units import byte_rate, bytes_shown, counted, duration, number, three_digits
 
 if TYPE_CHECKING:
-    from trapline.crawl.inspect.folder_status import FolderStatus
+    from trapline.crawler.inspect.folder_status import FolderStatus
 
 _EVERY_S = 1.0
 _WIDTH = 22
@@ -27,7 +27,7 @@ _WIDTH = 22
 @click.option("--watch", is_flag=True, help="Repeat every second until the crawl ends.")
 def status(folder: Path, as_json: bool, watch: bool) -> None:
     """Show the status of the crawl in DIR, while it runs or afterwards."""
-    from trapline.crawl.inspect.folder_status import RUNNING
+    from trapline.crawler.inspect.folder_status import RUNNING
     from trapline.parallel.folder.folder_status import status_of_folder
 
     while True:
@@ -48,7 +48,7 @@ def _show(found: "FolderStatus", folder: Path, as_json: bool, watch: bool) -> No
 
 
 def _lines(found: "FolderStatus", folder: Path) -> Iterator[str]:
-    from trapline.crawl.inspect.summary import ABANDONED, REJECTED
+    from trapline.crawler.inspect.summary import ABANDONED, REJECTED
 
     yield f"{folder}: {_state(found, folder)}"
     rows = {
@@ -77,7 +77,7 @@ def _lines(found: "FolderStatus", folder: Path) -> Iterator[str]:
 
 
 def _state(found: "FolderStatus", folder: Path) -> str:
-    from trapline.crawl.inspect.folder_status import ENDED, RUNNING
+    from trapline.crawler.inspect.folder_status import ENDED, RUNNING
 
     if found.state == RUNNING:
         return f"running (process {found.process}), as of {duration(found.age_s)} ago"
@@ -105,7 +105,7 @@ def _pace(found: "FolderStatus") -> str:
 
 
 def _lately(found: "FolderStatus") -> str:
-    from trapline.crawl.inspect.folder_status import LATELY_S, RUNNING
+    from trapline.crawler.inspect.folder_status import LATELY_S, RUNNING
 
     return f"in {'the' if found.state == RUNNING else 'its'} last {LATELY_S:.0f} s"
 

@@ -12,7 +12,7 @@ from trapline.terminal import say, say_text
 from trapline.units import bytes_shown, counted
 
 if TYPE_CHECKING:
-    from trapline.crawl.files.problems import Problem, Verified
+    from trapline.crawler.files.problems import Problem, Verified
 
 PROBLEMS = 1  # exit code
 

@@ -17,8 +17,8 @@ from trapline.terminal import escaped, redraw, say_to
 from trapline.units import byte_rate, bytes_shown, counted, duration, number, three_digits
 
 if TYPE_CHECKING:
-    from trapline.crawl.engine.run import Show, View
-    from trapline.crawl.engine.status import CrawlStatus
+    from trapline.crawler.engine.run import Show, View
+    from trapline.crawler.engine.status import CrawlStatus
 
 _RECENT_S = 5.0  # rates cover this time, as the rates in CrawlStatus do
 

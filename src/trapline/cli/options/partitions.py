@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from trapline.crawl.engine.options import CrawlOptions
+    from trapline.crawler.engine.options import CrawlOptions
     from trapline.parallel.folder.link_policy import LinkPolicy
     from trapline.parallel.partition import Partitioning
     from trapline.parallel.simulated.crawl import ParallelPlan

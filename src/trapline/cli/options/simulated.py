@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trapline.frontier import Rules
     from trapline.graph import Graph
     from trapline.servers.sampled import Servers
-    from trapline.simulate.network import Network
+    from trapline.simulator.network import Network
 
 # ---- Options that describe the simulated web: its servers, and the network between servers and crawler.
 #
@@ -161,7 +161,7 @@ class WebOptions:
         return f"B {limit}, {times}, {self.protocol}"
 
     def network(self, delay_s: float) -> "Network":
-        from trapline.simulate.network import Network
+        from trapline.simulator.network import Network
 
         return Network(
             bandwidth=UNLIMITED if self.bandwidth is None else self.bandwidth,

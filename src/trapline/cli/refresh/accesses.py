@@ -56,7 +56,7 @@ def accesses(folder: Path, logs: Sequence[str], site: str, robots: bool, again: 
     A LOG has the combined format of web servers, or on each line a URL, a tab, and either a count or a time in seconds since 1970.
     The crawl adds up all accesses since its start, so the logs of all sites must cover the same time. See docs/signals.md.
     """
-    from trapline.crawl.files.layout import connect
+    from trapline.crawler.files.layout import connect
     from trapline.parallel.folder.merged import brought_up
     from trapline.signals.inbox import Inbox
 
@@ -164,7 +164,7 @@ def _say(log: AccessLogFile, known: KnownAccesses, folder: Path) -> None:
 
 
 def _from_when(folder: Path) -> str:
-    from trapline.crawl.files.lock import holder
+    from trapline.crawler.files.lock import holder
 
     running = holder(folder) is not None
     return "from now on" if running else f"once the crawl continues (trapline crawl --resume {folder})"

@@ -208,7 +208,7 @@ def serve(folder: Path, options: ServeOptions, rated: Rated, as_json: bool) -> N
 
 def sites_of(folder: Path) -> Callable[[int], Sequence[tuple[int, str]]]:
     """Return a function that lists the sites of the crawl in a folder, after a given site. The crawl may be running."""
-    from trapline.crawl.files.layout import connect
+    from trapline.crawler.files.layout import connect
     from trapline.parallel.folder.manifest import is_parallel
     from trapline.parallel.folder.merged import NewSites
 

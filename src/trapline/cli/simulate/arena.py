@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from trapline.graph import Graph
     from trapline.report import CrawlRecord
     from trapline.servers.sampled import Servers
-    from trapline.simulate import Crawl
-    from trapline.simulate.network import Network
+    from trapline.simulator import Crawl
+    from trapline.simulator.network import Network
     from trapline.strategies.base.inputs import CrawlHistory
 
 
@@ -50,7 +50,7 @@ class Arena:
 
         Return None if the speed-up was not requested.
         """
-        from trapline.simulate import timing
+        from trapline.simulator import timing
 
         if not self.conditions.speed_up:
             return None
@@ -59,7 +59,7 @@ class Arena:
 
     def _crawl(self, chosen: Chosen, label: str, connections: int, network: "Network") -> "Crawl":
         """Run one crawl. Errors in a strategy from a user's file are reported as errors of that file."""
-        from trapline.simulate import simulate
+        from trapline.simulator import simulate
         from trapline.strategies.base.inputs import default_rules, inputs_for
 
         given, strategy = self.conditions, chosen.strategy
@@ -91,7 +91,7 @@ class Arena:
         return self.conditions.quality if self.quality is not None else None  # OPIC's values are not known beforehand
 
     def write_log(self, crawl: "Crawl", file: Path) -> None:
-        from trapline.simulate.log import write_parquet
+        from trapline.simulator.log import write_parquet
 
         with step("writing the log", len(crawl.log.page)):
             rules = crawl.rules

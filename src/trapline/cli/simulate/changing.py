@@ -27,9 +27,9 @@ from trapline.units import counted, duration, time_unit
 
 if TYPE_CHECKING:
     from trapline.refresh import Policy, ReplayConditions
-    from trapline.simulate.changing import ChangingCrawl, Refresh
-    from trapline.simulate.changing_measures import ChangingMeasures, Course
-    from trapline.simulate.changing_web import ChangingWeb
+    from trapline.simulator.changing import ChangingCrawl, Refresh
+    from trapline.simulator.changing_measures import ChangingMeasures, Course
+    from trapline.simulator.changing_web import ChangingWeb
 
 OFF = "off"
 _NO_LEVELS = (("normal", 1.0),)
@@ -140,7 +140,7 @@ class ChangeOptions:
 
     def refreshes(self) -> "dict[str, Refresh | None]":
         """Return the refresh settings to compare, by the name that the results show."""
-        from trapline.simulate.changing import Refresh
+        from trapline.simulator.changing import Refresh
 
         rate = math.inf if self.rate is None else self.rate
         every: dict[str, Refresh | None] = {}
@@ -175,7 +175,7 @@ def _numbers(text: str, kind: Any, flag: str) -> list[float]:
 
 
 def web_of(options: ChangeOptions, arena: Arena) -> "ChangingWeb":
-    from trapline.simulate.changing_web import changing_web
+    from trapline.simulator.changing_web import changing_web
 
     seed = arena.conditions.seed
     trace = trace_of(str(options.changes), arena.web.pages, seed)
@@ -194,7 +194,7 @@ def crawled(
 def _crawl(
     arena: Arena, web: "ChangingWeb", chosen: Chosen, refresh: "Refresh | None", progress: Progress
 ) -> "ChangingCrawl":
-    from trapline.simulate.changing import simulate_changing
+    from trapline.simulator.changing import simulate_changing
     from trapline.strategies.base.inputs import default_rules, inputs_for
 
     given, strategy = arena.conditions, chosen.strategy
@@ -286,8 +286,8 @@ def simulate_changes(
 
 
 def _compile(options: ChangeOptions, chosen: Chosen) -> None:
-    import trapline.simulate.changing
-    import trapline.simulate.driver  # noqa: F401  imports all kernels before they are counted
+    import trapline.simulator.changing
+    import trapline.simulator.driver  # noqa: F401  imports all kernels before they are counted
 
     compile_ranks([chosen])
     compile_kernels()
@@ -297,15 +297,15 @@ def _compile(options: ChangeOptions, chosen: Chosen) -> None:
 
 
 def _judged(name: str, crawl: "ChangingCrawl", arena: Arena) -> ChangingRow:
-    from trapline.simulate import politeness_violations
-    from trapline.simulate.changing_measures import measured
+    from trapline.simulator import politeness_violations
+    from trapline.simulator.changing_measures import measured
 
     found = measured(crawl.log, crawl.web.changes, page_values(arena), crawl.web.until_s)
     return ChangingRow(name, crawl, found, politeness_violations(crawl.log, arena.web.site, arena.web.ips, crawl.rules))
 
 
 def _write_log(file: Path, crawl: "ChangingCrawl", arena: Arena) -> None:
-    from trapline.simulate.log import write_parquet
+    from trapline.simulator.log import write_parquet
 
     made_by = {"strategy": crawl.strategy.name, "parameters": arena.conditions.parameters(crawl.rules)}
     write_parquet(crawl.log, arena.web, arena.servers.size, file, made_by)

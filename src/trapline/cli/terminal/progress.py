@@ -145,8 +145,8 @@ def waiting_by(progress: Progress) -> Callable[[], None]:
 
 def compile_crawl() -> None:
     """Compile the kernels of a simulated crawl, without the ranks."""
-    import trapline.simulate.driver
-    import trapline.simulate.metrics  # noqa: F401  imports all its kernels before they are counted
+    import trapline.simulator.driver
+    import trapline.simulator.metrics  # noqa: F401  imports all its kernels before they are counted
 
     compile_kernels(within=SIMULATED_CRAWL)
 

@@ -28,9 +28,9 @@ from trapline.lab.simulated import PERCENTS, at_percents, mean_and_spread, mean_
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import Floats, KnownWeb, WebCache, WebSource
 from trapline.servers.sampled import modelled_servers
-from trapline.simulate import Crawl, simulate
-from trapline.simulate.log import fetched
-from trapline.simulate.metrics import average_cumulative_pagerank, cumulative
+from trapline.simulator import Crawl, simulate
+from trapline.simulator.log import fetched
+from trapline.simulator.metrics import average_cumulative_pagerank, cumulative
 from trapline.strategies import load_strategy
 from trapline.strategies.base.inputs import inputs_for, quality_values
 

@@ -25,9 +25,9 @@ from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import WebCache, WebSource
 from trapline.servers.model import MODELS, sped_up
 from trapline.servers.sampled import modelled_servers
-from trapline.simulate import simulate
-from trapline.simulate.log import fetched
-from trapline.simulate.network import Network
+from trapline.simulator import simulate
+from trapline.simulator.log import fetched
+from trapline.simulator.network import Network
 from trapline.strategies import load_strategy
 
 PROTOCOLS = {"HTTP/1.0": "http/1.0", "HTTP/1.1": "keep-alive", "pipelining": "pipelining"}

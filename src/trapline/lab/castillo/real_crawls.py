@@ -27,10 +27,10 @@ from trapline.lab.paper import (
 from trapline.lab.simulated import PERCENTS, at_percents, mean_and_spread, mean_curve
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import Floats, KnownWeb, WebCache, WebSource
-from trapline.simulate import constant_servers, simulate
-from trapline.simulate.breakdown import pagerank_by_depth, pagerank_by_group
-from trapline.simulate.log import fetched
-from trapline.simulate.metrics import cumulative, tau_b
+from trapline.simulator import constant_servers, simulate
+from trapline.simulator.breakdown import pagerank_by_depth, pagerank_by_group
+from trapline.simulator.log import fetched
+from trapline.simulator.metrics import cumulative, tau_b
 from trapline.strategies import load_strategy
 from trapline.testweb import Behaviour, Mix, ServedWeb, build_web
 

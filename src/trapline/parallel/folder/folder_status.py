@@ -7,10 +7,10 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from trapline.crawl.engine.status import MOST_ROWS
-from trapline.crawl.files.lock import holder
-from trapline.crawl.inspect.database_reader import opened
-from trapline.crawl.inspect.folder_status import (
+from trapline.crawler.engine.status import MOST_ROWS
+from trapline.crawler.files.lock import holder
+from trapline.crawler.inspect.database_reader import opened
+from trapline.crawler.inspect.folder_status import (
     BROKEN_OFF,
     ENDED,
     RUNNING,
@@ -18,7 +18,7 @@ from trapline.crawl.inspect.folder_status import (
     folder_status,
     refresh_summary,
 )
-from trapline.crawl.inspect.summary import abandoned_sites_of
+from trapline.crawler.inspect.summary import abandoned_sites_of
 from trapline.errors import ConfigError
 from trapline.parallel.folder.manifest import Manifest, is_parallel, read
 from trapline.parallel.folder.merged import begun, is_current, shares_sites

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trapline.crawl.discovery.scope import Scope, is_among
-from trapline.crawl.engine.options import CrawlOptions
+from trapline.crawler.discovery.scope import Scope, is_among
+from trapline.crawler.engine.options import CrawlOptions
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.urls import canonical, host_port, origin
 from trapline.graph import LoadOptions, load_graph

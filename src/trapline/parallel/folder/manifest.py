@@ -18,9 +18,9 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from trapline.crawl.engine.options import CrawlOptions
-from trapline.crawl.files.layout import DATABASE, check_free
-from trapline.crawl.files.reading import Reading
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.files.layout import DATABASE, check_free
+from trapline.crawler.files.reading import Reading
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
 from trapline.output import write_text

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.compiled.file_lock import alone
-from trapline.crawl.engine.records import CrawlProgress
-from trapline.crawl.engine.status import IS_PAGE
-from trapline.crawl.files.layout import DATABASE, FORMAT, connect, new_database, read_only
-from trapline.crawl.files.reading import HAS_LINKS
-from trapline.crawl.inspect.database_reader import meta, opened
-from trapline.crawl.store.database import INDEXES, PROCESSOR, SEED
+from trapline.crawler.engine.records import CrawlProgress
+from trapline.crawler.engine.status import IS_PAGE
+from trapline.crawler.files.layout import DATABASE, FORMAT, connect, new_database, read_only
+from trapline.crawler.files.reading import HAS_LINKS
+from trapline.crawler.inspect.database_reader import meta, opened
+from trapline.crawler.store.database import INDEXES, PROCESSOR, SEED
 from trapline.errors import ConfigError
 from trapline.parallel.folder.link_policy import shares_hosts
 from trapline.parallel.folder.manifest import Manifest, is_parallel, read

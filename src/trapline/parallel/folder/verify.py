@@ -1,7 +1,7 @@
 """Verification of a parallel crawl: each partition by itself, all partitions together, and the database that is merged
 from them.
 
-A partition is an ordinary crawl, and crawl/files/verify.py checks it. This module compares the partitions with the
+A partition is an ordinary crawl, and crawler/files/verify.py checks it. This module compares the partitions with the
 manifest and with each other: none is missing, none belongs to another crawl, and all are from the same time, as a
 resume requires too.
 """
@@ -12,14 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from trapline.crawl.engine.records import ExchangeCounts
-from trapline.crawl.engine.status import INTERRUPTED, TERMINATED
-from trapline.crawl.files.database_check import integrity_problems
-from trapline.crawl.files.layout import DATABASE, connect
-from trapline.crawl.files.problems import Problem, Verified
-from trapline.crawl.files.reading import Reading
-from trapline.crawl.files.verify import held
-from trapline.crawl.files.verify import verify as verify_one
+from trapline.crawler.engine.records import ExchangeCounts
+from trapline.crawler.engine.status import INTERRUPTED, TERMINATED
+from trapline.crawler.files.database_check import integrity_problems
+from trapline.crawler.files.layout import DATABASE, connect
+from trapline.crawler.files.problems import Problem, Verified
+from trapline.crawler.files.reading import Reading
+from trapline.crawler.files.verify import held
+from trapline.crawler.files.verify import verify as verify_one
 from trapline.errors import ConfigError
 from trapline.parallel.folder import merged
 from trapline.parallel.folder.manifest import Manifest, check_mark, is_parallel, read

@@ -5,7 +5,7 @@ A control message concerns one URL (parallel/transport/control_batches.py). It g
 through the registrar like any link (site_owner.py); but an answer goes to the partition that asked, and a message that
 widens the scope goes to all partitions. Control messages travel in message batches like links: none is lost, and none
 is delivered twice. This module does not know how batches travel (parallel/transport/delivery.py), nor what follows from
-a robots.txt (crawl/robots/cross_site.py).
+a robots.txt (crawler/robots/cross_site.py).
 
 The crawl adds messages (`send_listed`, `send_refetched_links`, `ask`, `reply`, `widen`), and so do messages that are
 forwarded. `take` removes them for a batch.
@@ -16,9 +16,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from trapline.crawl.discovery.link_resolver import LinkResolver
-from trapline.crawl.engine.other_partitions import PartitionServices
-from trapline.crawl.robots.site_robots import RobotsResponse
+from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.engine.other_partitions import PartitionServices
+from trapline.crawler.robots.site_robots import RobotsResponse
 from trapline.frontier import Frontier
 from trapline.frontier.core.arrivals import Arrivals
 from trapline.frontier.layout import DEEPEST, UNKNOWN

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from trapline.crawl.engine.records import CrawlProgress
-from trapline.crawl.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, MAX_TIME, CrawlStatus, stopping
+from trapline.crawler.engine.records import CrawlProgress
+from trapline.crawler.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, MAX_TIME, CrawlStatus, stopping
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel import MOST_PROCESSES
 from trapline.parallel.live.control import WATCHER

@@ -18,9 +18,9 @@ from typing import Protocol
 
 import numpy as np
 
-from trapline.crawl.discovery.link_resolver import LinkResolver
-from trapline.crawl.engine.other_partitions import Exchanged
-from trapline.crawl.engine.records import MessageBatch, PartitionTraffic, PendingLink
+from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.engine.other_partitions import Exchanged
+from trapline.crawler.engine.records import MessageBatch, PartitionTraffic, PendingLink
 from trapline.errors import ConfigError
 from trapline.frontier import Frontier
 from trapline.frontier.core.arrivals import Arrivals

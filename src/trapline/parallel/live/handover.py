@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from trapline.crawl.discovery.link_resolver import LinkResolver
-from trapline.crawl.discovery.sites import Site
-from trapline.crawl.engine.crawler import Crawler
-from trapline.crawl.recrawl.moved_pages import MovedPages
+from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.discovery.sites import Site
+from trapline.crawler.engine.crawler import Crawler
+from trapline.crawler.recrawl.moved_pages import MovedPages
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier import Frontier
 from trapline.frontier.layout import FETCHED, GONE

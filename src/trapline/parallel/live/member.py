@@ -16,14 +16,14 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trapline.crawl.discovery.link_resolver import LinkResolver
-from trapline.crawl.engine.crawler import Crawler
-from trapline.crawl.engine.other_partitions import Exchanged, PartitionServices
-from trapline.crawl.engine.records import PartitionTraffic, PendingLink
-from trapline.crawl.engine.run import Show
-from trapline.crawl.engine.status import INTERRUPTED, CrawlStatus
-from trapline.crawl.files.reading import Reading
-from trapline.crawl.robots.site_robots import RobotsResponse
+from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.engine.crawler import Crawler
+from trapline.crawler.engine.other_partitions import Exchanged, PartitionServices
+from trapline.crawler.engine.records import PartitionTraffic, PendingLink
+from trapline.crawler.engine.run import Show
+from trapline.crawler.engine.status import INTERRUPTED, CrawlStatus
+from trapline.crawler.files.reading import Reading
+from trapline.crawler.robots.site_robots import RobotsResponse
 from trapline.errors import ConfigError
 from trapline.fetch.dns import Resolver
 from trapline.frontier import Frontier
@@ -249,7 +249,7 @@ class LiveMember:
         if "stop" in order:
             self._crawler.stop(order["stop"])
         if "cut" in order:
-            signal.raise_signal(signal.SIGINT)  # like a second Ctrl-C of the user here: crawl/engine/run.py handles it
+            signal.raise_signal(signal.SIGINT)  # like a second Ctrl-C of the user here: crawler/engine/run.py handles it
 
     def _answer(self, line: SecureStream, round_: int) -> None:
         crawler = self._crawler

@@ -5,7 +5,7 @@ Such a batch is on disk like any other, and is delivered once, in order. At deli
 frontier, links to sites of other partitions are forwarded, and links to sites that are not settled yet go into the next
 such batch. Names of many batches are looked up at once. A name server that does not answer delays a batch by one
 second, counted from when the batch was read, and waiting batches wait together. A name without an answer is looked up
-again, as often as in any crawl (crawl/discovery/site_resolver.py), before its site becomes ours, to be abandoned. A
+again, as often as in any crawl (crawler/discovery/site_resolver.py), before its site becomes ours, to be abandoned. A
 crash loses no batch.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from trapline.crawl.discovery.site_resolver import RETRY_S, TRIES
+from trapline.crawler.discovery.site_resolver import RETRY_S, TRIES
 from trapline.fetch.dns import Resolver
 from trapline.parallel.live.site_owner import SiteOwners, host_of
 from trapline.parallel.transport.control_batches import sites_in

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trapline.crawl.engine.records import CrawlProgress
-from trapline.crawl.engine.status import MOST_ROWS, CrawlStatus, Recent, RefetchCounts, SignalCounts, next_visit
+from trapline.crawler.engine.records import CrawlProgress
+from trapline.crawler.engine.status import MOST_ROWS, CrawlStatus, Recent, RefetchCounts, SignalCounts, next_visit
 from trapline.parallel.folder.merged import summed
 from trapline.parallel.live.page_budget import Holding
 from trapline.parallel.transport.wire import Address, FrameKind, SecureStream

@@ -5,14 +5,14 @@ The links to one URL are one row, and rows are in the order in which their URLs 
 rows (exchange.py). A row that is still here when a batch goes to the store is written to disk with this batch, the one
 that also has the page with the link; so a row that is taken at once never goes to disk.
 
-In mode cross-over the number of rows has no limit. Like the URL store (crawl/discovery/url_store.py), the partition then
+In mode cross-over the number of rows has no limit. Like the URL store (crawler/discovery/url_store.py), the partition then
 keeps only some of them in memory, those that it takes next, and reads the others from disk when these are taken.
 """
 
 from collections.abc import Callable
 from itertools import islice
 
-from trapline.crawl.engine.records import PendingLink
+from trapline.crawler.engine.records import PendingLink
 
 ReadPendingLinks = Callable[[int | None], list[PendingLink]]
 

@@ -19,13 +19,13 @@ from pathlib import Path
 
 import uvloop
 
-from trapline.crawl.engine.options import CrawlOptions
-from trapline.crawl.engine.records import CrawlProgress
-from trapline.crawl.engine.status import INTERRUPTED, TERMINATED, CrawlStatus, interrupts
-from trapline.crawl.files.layout import DATABASE
-from trapline.crawl.files.lock import take
-from trapline.crawl.files.reading import Reading
-from trapline.crawl.inspect.summary import strategy_name
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.records import CrawlProgress
+from trapline.crawler.engine.status import INTERRUPTED, TERMINATED, CrawlStatus, interrupts
+from trapline.crawler.files.layout import DATABASE
+from trapline.crawler.files.lock import take
+from trapline.crawler.files.reading import Reading
+from trapline.crawler.inspect.summary import strategy_name
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel.folder.manifest import Manifest, check_mark
 from trapline.parallel.live.control import announced

@@ -20,14 +20,14 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from trapline.crawl.engine.options import CrawlOptions
-from trapline.crawl.engine.run import run_crawl
-from trapline.crawl.files.layout import DATABASE, note_partition
-from trapline.crawl.files.lock import holding
-from trapline.crawl.files.opening import Opened, Prepared, opened, prepare_old
-from trapline.crawl.files.reading import Reading
-from trapline.crawl.files.resume import strategy_of
-from trapline.crawl.store.client import StoreDiedError
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.run import run_crawl
+from trapline.crawler.files.layout import DATABASE, note_partition
+from trapline.crawler.files.lock import holding
+from trapline.crawler.files.opening import Opened, Prepared, opened, prepare_old
+from trapline.crawler.files.reading import Reading
+from trapline.crawler.files.resume import strategy_of
+from trapline.crawler.store.client import StoreDiedError
 from trapline.errors import ConfigError
 from trapline.fetch.dns import Resolver
 from trapline.parallel.folder.link_policy import LinkPolicy

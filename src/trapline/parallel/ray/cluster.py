@@ -37,8 +37,8 @@ from ray.exceptions import (
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import trapline
-from trapline.crawl.engine.status import CrawlStatus
-from trapline.crawl.files.layout import DATABASE
+from trapline.crawler.engine.status import CrawlStatus
+from trapline.crawler.files.layout import DATABASE
 from trapline.errors import ConfigError
 from trapline.output import atomic
 from trapline.parallel.folder.manifest import MANIFEST, Manifest

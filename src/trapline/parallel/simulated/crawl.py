@@ -43,9 +43,9 @@ from trapline.parallel.simulated.partition_view import PartitionView, own_number
 from trapline.parallel.simulated.url_exchange import FILTERS, NOBODY, LinkOutbox, PageOwners, by_coordinator, fixed
 from trapline.progress import CountCallback
 from trapline.servers.sampled import Servers
-from trapline.simulate.driver import PAUSED, SLICE, Run, begin
-from trapline.simulate.log import FetchLog
-from trapline.simulate.network import Network
+from trapline.simulator.driver import PAUSED, SLICE, Run, begin
+from trapline.simulator.log import FetchLog
+from trapline.simulator.network import Network
 from trapline.strategies import Strategy
 
 INDEPENDENT, DYNAMIC = "independent", "dynamic"  # modes that only simulated crawls have

@@ -39,8 +39,8 @@ from trapline.parallel.simulated.url_exchange import (
     empty_outbox,
     new_outbox,
 )
-from trapline.simulate.connections import SimulatedWorld, example_world
-from trapline.simulate.driver import PAUSED, SLICE, crawl_on
+from trapline.simulator.connections import SimulatedWorld, example_world
+from trapline.simulator.driver import PAUSED, SLICE, crawl_on
 
 # Answers of `run_partitions`, in addition to NEED_ROOM, DRAINED and PAUSED.
 NEED_LOG, NEED_OUTBOX, SENDING, FAULT, GOAL = range(-20, -25, -1)

@@ -19,7 +19,7 @@ from trapline.parallel.simulated.crawl import ParallelCrawl
 from trapline.parallel.simulated.url_exchange import links_to_others
 from trapline.rng import uniform
 from trapline.servers.sampled import Servers
-from trapline.simulate.log import FetchLog, bytes_of, politeness_violations
+from trapline.simulator.log import FetchLog, bytes_of, politeness_violations
 
 # ---- The seeds of a simulated parallel crawl: a number of random pages for each partition, as in Cho and Garcia-Molina
 # 2002.

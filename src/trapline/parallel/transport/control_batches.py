@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import zstandard
 
-from trapline.crawl.robots.site_robots import RobotsResponse
+from trapline.crawler.robots.site_robots import RobotsResponse
 from trapline.errors import ConfigError
 from trapline.fetch.urls import origin
 from trapline.parallel.transport.url_batches import decode as links_in

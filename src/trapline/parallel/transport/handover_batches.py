@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import zstandard
 
-from trapline.crawl.engine.records import KeptCopy
-from trapline.crawl.recrawl.moved_pages import MovedPage
+from trapline.crawler.engine.records import KeptCopy
+from trapline.crawler.recrawl.moved_pages import MovedPage
 from trapline.errors import ConfigError
 from trapline.frontier.transfer import SiteExport
 from trapline.parallel.transport.url_batches import packed, parts, unpacked

@@ -1,5 +1,0 @@
-"""The known URLs: a table of fingerprints in memory, and the lookup of links in it. Step 2 in docs/architecture.md."""
-
-from trapline.crawl.discovery.seen.table import NO_PAGE, UNKNOWN, Lookup, SeenTable
-
-__all__ = ["NO_PAGE", "UNKNOWN", "Lookup", "SeenTable"]

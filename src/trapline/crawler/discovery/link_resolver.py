@@ -1,0 +1,318 @@
+"""The link resolver: turns links as written on a page into page ids. Steps 1 and 2 in docs/architecture.md.
+
+The resolver makes URLs canonical, rejects those that the scope does not admit, finds pages seen before, and registers new
+pages and sites with the frontier. It fetches nothing, and does not know why a page is wanted.
+
+Most links were seen before, and seen/table.py finds them without making a URL of them. This module handles the others.
+Its work is bounded for each page and each site, so that no page stops a crawl and no site fills its disk
+(docs/decisions/034).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from trapline.crawler.discovery.scope import REASONS, Scope
+from trapline.crawler.discovery.seen import NO_PAGE, UNKNOWN, Lookup, SeenTable
+from trapline.crawler.discovery.sites import Site, Sites
+from trapline.crawler.discovery.url_store import UrlStore
+from trapline.crawler.engine.records import FULL, TOO_MANY
+from trapline.crawler.store.outbox import Outbox
+from trapline.fetch.html.page import Links
+from trapline.fetch.urls import canonical, is_dynamic, origin, plain
+from trapline.frontier import Frontier
+from trapline.frontier.layout import ELSEWHERE, Array
+
+# Most unknown links of one page that are resolved, and most links of one page that are sent to other partitions. The links beyond count
+# when a page links there again.
+MOST_NEW = 8_192
+MOST_NEW_BYTES = 1 << 20  # the most bytes of the URLs of these links
+# Most known pages of a site, as a multiple of the pages that may be fetched from it (--max-pages-per-site).
+KNOWN_PER_FETCHED = 10
+
+# Numbers below NO_PAGE that the lookup remembers in place of a page: why a link was rejected.
+_REJECTED = {reason: NO_PAGE - 1 - number for number, reason in enumerate((*REASONS, FULL))}
+_REASON = {number: reason for reason, number in _REJECTED.items()}
+_FOREIGN = min(_REJECTED.values()) - 1  # another partition owns the page
+_UNSETTLED = _FOREIGN - 1  # the owner is not known yet: for now the page counts as foreign, which is not remembered
+Values = Callable[[Sequence[str]], Sequence[float]]
+
+
+class ResolvedLinks(NamedTuple):
+    """The targets of the links of a page."""
+
+    pages: Array  # each page once, in order; then one ELSEWHERE for each URL of `foreign`
+    foreign: Sequence[str] = ()  # URLs that other partitions own
+
+
+class LinkResolver:
+    """Finds pages and sites by their URLs."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        sites: Sites,
+        seen: SeenTable,
+        url_store: UrlStore,
+        scope: Scope,
+        outbox: Outbox,
+        inputs: dict[str, Values],
+        locate: Callable[[Site], int],
+        rejected_links: Counter[str],
+        owns: Callable[[str], bool | None] | None = None,
+    ) -> None:
+        """`inputs`: the inputs of the page rank for new pages. `locate`: returns the group of a new site, or UNRESOLVED.
+        `rejected_links`: counts rejected links by reason. `owns`: returns whether this partition owns the page at a URL, or
+        None if this partition has to find out; without `owns`, all pages are ours."""
+        self._frontier, self.sites, self._seen, self._url_store = frontier, sites, seen, url_store
+        self._scope, self._outbox, self._inputs, self._locate = scope, outbox, inputs, locate
+        self._rejected_links, self._owns, self._lookup = rejected_links, owns, Lookup(seen)
+        self._moved: frozenset[int] = frozenset()
+        self._moved_pages = 0
+        self._most_of_site = KNOWN_PER_FETCHED * frontier.rules.pages_per_site  # 0: no limit
+
+    def pages_of(self, url: str, base: str, links: Links, now: float) -> ResolvedLinks:
+        """Resolve the links of the page at `url`. `base`: the base URL that the page declares (<base>); "": none."""
+        base_url = (canonical(base, url) or url) if base else url
+        pages, unknown = self._lookup.find(links, base_url.encode())
+        found: list[int] = pages.tolist()
+        if unknown:
+            self._resolve_unknown(found, links, base_url, now)
+        if self._moved:
+            self._mark_moved(found)
+        foreign: list[str] = []
+        if found and min(found) < 0:
+            if self._owns is not None:
+                foreign = self._foreign(found, links, base_url)
+            for page in found:
+                if _FOREIGN < page < NO_PAGE:
+                    self._rejected_links[_REASON[page]] += 1
+            self._rejected_links.update({TOO_MANY: found.count(UNKNOWN)} if UNKNOWN in found else {})
+            found = [page for page in found if page >= 0]
+        return ResolvedLinks(np.array([*dict.fromkeys(found), *[ELSEWHERE] * len(foreign)], np.int32), foreign)
+
+    def _foreign(self, pages: list[int], links: Links, base: str) -> list[str]:
+        """Return the URLs of links to other partitions, each once. They are made anew here, because the lookup remembers of
+        such a link only that it is foreign."""
+        if min(pages) > _FOREIGN:
+            return []
+        name, folder = _split(base)
+        places = [at for at, page in enumerate(pages) if page <= _FOREIGN]
+        urls: dict[str, None] = {}
+        sent, room = 0, MOST_NEW_BYTES
+        for href in links.some(places[:MOST_NEW]):
+            url = self._url(href, name, folder) or canonical(href, base) or ""
+            room -= len(url)
+            if room < 0:
+                break
+            sent += 1
+            urls[url] = None
+        urls.pop("", None)
+        self._rejected_links.update({TOO_MANY: len(places) - sent} if sent < len(places) else {})
+        return list(urls)
+
+    def leave(self, sites: Iterable[int]) -> None:
+        """Note that these sites have moved to other partitions. Links to their pages count as foreign from now on, although
+        we know the pages."""
+        self._moved = frozenset(sites)
+        self._moved_pages = int(np.isin(self._frontier.page_sites, list(self._moved)).sum())
+
+    @property
+    def own_pages(self) -> int:
+        """Number of known pages, without those that have moved to other partitions."""
+        return self._frontier.pages - self._moved_pages
+
+    @property
+    def own_sites(self) -> int:
+        return len(self.sites) - len(self._moved)
+
+    def _mark_moved(self, pages: list[int]) -> None:
+        sites = self._frontier.page_sites[np.maximum(pages, 0)].tolist()
+        for at, site in enumerate(sites):
+            if site in self._moved and pages[at] >= 0:
+                pages[at] = _FOREIGN
+
+    def adopt(self, urls: Sequence[str], now: float) -> list[int]:
+        """Return the page at each of these URLs, which another partition hands over to us, or which we fetch in its place.
+        Neither the scope nor the owner is checked."""
+        return self._add(list(urls), self._seen.fingerprints(urls), now)
+
+    def urls(self, pages: list[int]) -> list[str]:
+        return self._url_store.urls(pages)
+
+    def seed_pages(self, urls: Sequence[str], now: float) -> list[int]:
+        """Return the pages at these canonical URLs that are ours. The scope is not checked, because it follows from the seeds."""
+        pages, _ = self._pages_at(urls, now, lambda url: "", is_seed=True)
+        return list(dict.fromkeys(page for page in pages if page >= 0))
+
+    def arrived(self, urls: Sequence[str], now: float) -> list[int]:
+        """Return the page at each of these URLs, which another partition has found. Below 0: it is rejected, or not ours."""
+        return self._pages_at(urls, now, self._scope.admits)[0]
+
+    def redirected(self, url: str, target: str) -> tuple[int, bool]:
+        """Note that the page at `url` redirects to the canonical URL `target`. Return the number of redirects from a seed if
+        that makes `target` a seed too, else 0; and whether the scope is wider now."""
+        redirects = self._scope.redirects_to(url, target)
+        return redirects, bool(redirects) and self.add_seed(target, redirects)
+
+    def add_seed(self, url: str, redirects: int) -> bool:
+        """Count the target of a seed's redirect as a seed. Return whether the scope is wider now."""
+        self._outbox.seeds.append((url, redirects))
+        is_wider = self._scope.add_seed(url, redirects)
+        if is_wider:
+            self._lookup.forget()  # links rejected before may be in scope now
+        return is_wider
+
+    @property
+    def redirected_seeds(self) -> Mapping[str, int]:
+        """URLs that count as seeds besides the given ones, with their number of redirects."""
+        return self._scope.redirected
+
+    def is_ours(self, url: str) -> bool:
+        """Return whether this partition owns the page at a canonical URL."""
+        return self._owns is None or bool(self._owns(url))
+
+    def find(self, urls: Sequence[str]) -> list[int]:
+        """Return the page at each canonical URL; -1: the URL was never seen."""
+        found = np.empty(len(urls), np.int32)
+        self._seen.find(self._seen.fingerprints(urls), found)
+        return [max(page, -1) for page in found.tolist()]
+
+    def listed_pages(self, urls: Sequence[str], now: float) -> list[int]:
+        """Return the pages at those canonical URLs whose sites are known and that the scope admits."""
+        at_known_sites = [url for url in urls if self.sites.named(origin(url)) is not None]
+        pages, _ = self._pages_at(at_known_sites, now, self._scope.admits)
+        return list(dict.fromkeys(page for page in pages if page >= 0))
+
+    def group(self, address: str) -> int:
+        """Return the frontier's number for an address, a new one if necessary."""
+        number, new = self.sites.group(address)
+        if new:
+            self._outbox.addresses.append((number, address))
+        return number
+
+    def _resolve_unknown(self, pages: list[int], links: Links, base: str, now: float) -> None:
+        """Replace UNKNOWN in `pages` by the page of the link, or by the number that stands for a rejection. This is done for
+        the first MOST_NEW unknown links, up to MOST_NEW_BYTES."""
+        name, folder = _split(base)
+        places: list[int] = []
+        urls: list[str] = []
+        room = MOST_NEW_BYTES
+        unknown = [at for at, page in enumerate(pages) if page == UNKNOWN][:MOST_NEW]
+        for at, href in zip(unknown, links.some(unknown), strict=True):
+            url = self._url(href, name, folder) or canonical(href, base)
+            if url is None:
+                pages[at] = NO_PAGE
+                self._lookup.remember(at, NO_PAGE)
+            else:
+                room -= len(url)
+                if room < 0:
+                    break
+                places.append(at)
+                urls.append(url)
+        if urls:
+            for at, page, fingerprint in zip(places, *self._pages_at(urls, now, self._scope.admits), strict=True):
+                pages[at] = page
+                if page != _UNSETTLED:
+                    self._lookup.remember(at, page, fingerprint)
+
+    def _url(self, href: str, name: str, folder: str) -> str | None:
+        """Return the URL of a simple href: a relative one, or an absolute one on a known site. None: it is not simple."""
+        if href[:4] != "http":
+            return plain(href, name, folder)
+        end = href.find("/", 8)
+        return plain(href[end:], href[:end], "/") if end > 0 and self.sites.named(href[:end]) else None
+
+    # ---- pages by URL
+
+    def _pages_at(
+        self, urls: Sequence[str], now: float, why_rejected: Callable[[str], str], is_seed: bool = False
+    ) -> tuple[list[int], list[int]]:
+        """Return the page at each URL, known or new, or a number below 0 if it has none here; and the fingerprints of the URLs.
+        `why_rejected`: returns the reason to reject a URL, or ""."""
+        fingerprints = self._seen.fingerprints(urls)
+        found = np.empty(len(urls), np.int32)
+        self._seen.find(fingerprints, found)
+        pages: list[int] = found.tolist()
+        new = []
+        for at, page in enumerate(pages):
+            if page < 0:
+                reason = why_rejected(urls[at])
+                if reason:
+                    pages[at] = _REJECTED[reason]
+                elif self._owns is not None and not (ours := self._owns(urls[at])):
+                    pages[at] = _UNSETTLED if ours is None else _FOREIGN
+                else:
+                    new.append(at)
+        # A crawl that knows fewer pages in all than one site may have need not check its sites.
+        if new and not is_seed and 0 < self._most_of_site < self._frontier.pages + len(new):
+            new = self._with_room(urls, new, pages)
+        if new:
+            for at, page in zip(new, self._add([urls[at] for at in new], fingerprints[new], now), strict=True):
+                pages[at] = page
+        return pages, fingerprints.tolist()
+
+    def _with_room(self, urls: Sequence[str], new: list[int], pages: list[int]) -> list[int]:
+        """Return those of the new URLs whose site may have more pages. The others are rejected."""
+        kept: list[int] = []
+        rooms: dict[str, int] = {}
+        for at in new:
+            name = origin(urls[at])
+            room = rooms.get(name)
+            if room is None:
+                site = self.sites.named(name)
+                room = self._most_of_site - (self._frontier.known_pages(site.id) if site else 0)
+            if room > 0:
+                kept.append(at)
+            else:
+                pages[at] = _REJECTED[FULL]
+            rooms[name] = room - 1
+        if min(rooms.values()) < 0:  # a URL that is in the list twice needs room only once
+            kept_urls = {urls[at] for at in kept}
+            kept = [at for at in new if urls[at] in kept_urls]
+        return kept
+
+    def _add(self, urls: list[str], fingerprints: Array, now: float) -> list[int]:
+        """Register the new ones of these URLs. Return the page of each. A URL may be in the list twice."""
+        first = self._frontier.pages
+        numbers = np.empty(len(urls), np.int32)
+        self._seen.add(fingerprints, first, numbers)
+        pages: list[int] = numbers.tolist()
+        new = list(dict.fromkeys(url for url, page in zip(urls, pages, strict=True) if page >= first))
+        owners = self._owners(new, now)
+        self._frontier.add_pages(np.array(owners, np.int32), np.array([is_dynamic(url) for url in new], np.int32))
+        for name, values in self._inputs.items():
+            self._frontier.set_column(name, values(new), first)
+        for page, (owner, url) in enumerate(zip(owners, new, strict=True), first):
+            self._url_store.put(page, url)
+            self._outbox.pages.append((page, owner, url))
+        return pages
+
+    def _owners(self, urls: list[str], now: float) -> list[int]:
+        """Return the site of each URL. New sites are registered by one call: one by one, a site takes as long as eight pages."""
+        owners: list[int] = []
+        groups: list[int] = []
+        for url in urls:
+            name = origin(url)
+            site = self.sites.named(name)
+            if site is None:
+                site = self.sites.add(name)
+                self._outbox.sites.append((site.id, name))
+                groups.append(self._locate(site))
+            owners.append(site.id)
+        if groups:
+            self._frontier.add_sites(len(groups), now, groups)
+        return owners
+
+
+def _split(url: str) -> tuple[str, str]:
+    """Split a canonical URL into its origin and its folder.
+
+    >>> _split("http://a.org/b/c?d/e")
+    ('http://a.org', '/b/')
+    """
+    name = origin(url)
+    path = url[len(name) :].partition("?")[0]
+    return name, path[: path.rfind("/") + 1]

@@ -1,0 +1,108 @@
+"""The sites of a crawl: what the loop knows of each besides the frontier. Origin, addresses, robots.txt, connection.
+
+link_resolver.py adds new sites. site_resolver.py sets the addresses, crawler/robots/ the rules, and crawler/engine/live.py
+the kept connection. The frontier's site ids are indexes here.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from trapline.fetch.urls import host_port
+
+if TYPE_CHECKING:
+    from trapline.fetch.http.connection import Connection
+    from trapline.fetch.http.throttle import Throttle
+    from trapline.fetch.robots.parser import Robots
+
+UNRESOLVED = -1
+
+
+class Site:
+    """One scheme, host and port. The objects are small, because a crawl of the web knows millions of sites."""
+
+    __slots__ = (
+        "addresses",
+        "addresses_until",
+        "connection",
+        "id",
+        "origin",
+        "pause_s",
+        "pipelining",
+        "request_headers",
+        "returned",
+        "robots",
+        "robots_failures",
+        "robots_unreachable_since",
+        "robots_until",
+        "throttle",
+    )
+
+    def __init__(self, site_id: int, origin: str) -> None:
+        self.id = site_id
+        self.origin = origin
+        self.addresses: tuple[str, ...] = ()  # the first is the one to connect to
+        self.addresses_until = 0.0  # by the loop's clock
+        self.robots: Robots | None = None  # None: not fetched yet
+        self.robots_until = 0.0  # when `robots` expires
+        self.robots_failures = 0  # consecutive times that it redirected to another site and was not available there yet
+        # The beginning of the current series of answers without usable rules, by the wall clock.
+        self.robots_unreachable_since = math.inf
+        self.pause_s = 0.0  # between two pages of a visit; includes the site's Crawl-delay once that is known
+        self.pipelining = True  # until the server breaks it
+        self.connection: Connection | None = None  # kept open between two visits
+        self.returned: int | None = None  # the page before whose answer the server last closed the connection
+        self.request_headers = b""  # the part of its requests that follows the target
+        self.throttle: Throttle | None = None
+
+    @property
+    def host(self) -> str:
+        return host_port(self.origin)[1]
+
+    @property
+    def port(self) -> int:
+        return host_port(self.origin)[2]
+
+    @property
+    def secure(self) -> bool:
+        return self.origin.startswith("https:")
+
+
+class Sites:
+    """All sites, by id and by origin, and the numbers of their addresses."""
+
+    def __init__(self, pause_s: float) -> None:
+        self._pause_s = pause_s
+        self._all: list[Site] = []
+        self._by_origin: dict[str, Site] = {}
+        self._groups: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __getitem__(self, site_id: int) -> Site:
+        return self._all[site_id]
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter(self._all)
+
+    def named(self, origin: str) -> Site | None:
+        return self._by_origin.get(origin)
+
+    def add(self, origin: str) -> Site:
+        site = Site(len(self._all), origin)
+        site.pause_s = self._pause_s
+        self._all.append(site)
+        self._by_origin[origin] = site
+        return site
+
+    def group(self, address: str) -> tuple[int, bool]:
+        """Return the number of an address, and whether it is new. Numbers are consecutive."""
+        known = self._groups.get(address)
+        if known is not None:
+            return known, False
+        self._groups[address] = number = len(self._groups)
+        return number, True
+
+    def restore_groups(self, addresses: Iterable[str]) -> None:
+        self._groups = {address: number for number, address in enumerate(addresses)}

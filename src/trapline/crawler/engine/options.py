@@ -1,0 +1,113 @@
+"""The options of a crawl: one frozen value, stored as JSON in the crawl's database, so that a resumed crawl has the same ones."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from trapline import __version__
+from trapline.crawler.discovery.scope import Scope
+from trapline.errors import ConfigError, nearest
+from trapline.fetch.limits import Limits
+from trapline.frontier import Rules
+
+PROTOCOLS = ("1.0", "1.1", "pipelining")
+# Sources of the defaults. Delay (w): castillo04, "under 15 s is impolite". Pages per connection (k), and one second between two of them:
+# what a reader with a browser requests from a site before leaving it. Connections (r): cao fig. 4, no gain past 96. Pages per site:
+# castillo04, against traps.
+DELAY_S, PAUSE_S, PER_CONNECTION, CONNECTIONS, PAGES_PER_SITE = 15.0, 1.0, 10, 100, 25_000
+
+
+def live_rules(**changes: Any) -> Rules:
+    return Rules(**{"delay_s": DELAY_S, "per_connection": PER_CONNECTION, "pages_per_site": PAGES_PER_SITE, **changes})
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshOptions:
+    """How fetched pages are fetched again."""
+
+    policy: str = "residual-life"
+    settings: Mapping[str, float] = field(default_factory=dict)  # of the policy
+    share: float = 0.5  # of all requests, while new pages wait
+    price: float | None = None  # instead of a share: the least value for which a page is fetched again
+    rate: float = math.inf  # most pages per second
+    continuous: bool = False  # whether the crawl goes on when no new page is left
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlOptions:
+    seeds: tuple[str, ...]  # canonical URLs
+    strategy: str = "crawl-ability"
+    page_rank: str | None = None
+    site_rank: str | None = None
+    quality: str = "opic"
+    history: str | None = None
+    modules: str = ""  # the folder of the user's module, if `quality` names one
+    seed: int = 0
+    connections: int = CONNECTIONS  # r
+    rules: Rules = field(default_factory=live_rules)
+    pause_s: float = PAUSE_S  # between two pages of a visit
+    http: str = "1.1"
+    bandwidth: float = math.inf  # B, bytes per second in all
+    site_bandwidth: float = math.inf
+    max_pages: float = math.inf
+    max_seconds: float = math.inf
+    max_bytes: float = math.inf
+    scope: str = "host"
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    # Hosts of the user, which several processes may visit at once; the crawl stays on them.
+    own_hosts: tuple[str, ...] = ()
+    allow_private: bool = False
+    insecure: bool = False
+    abandon: int = 5  # number of consecutive failed visits after which a site is abandoned
+    contact: str = ""
+    hosts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    nameservers: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    refresh: RefreshOptions | None = None  # None: every page is fetched once
+    metadata: bool = False  # whether to write a WARC metadata record with the links of each page
+    # Pages between two snapshots. Replay takes a few microseconds per page, so a resume takes a second.
+    snapshot_pages: int = 100_000
+
+    @property
+    def user_agent(self) -> str:
+        """
+        >>> CrawlOptions((), contact="https://example.org/bot").user_agent.split(" ", 1)[1]
+        '(+https://example.org/bot)'
+        """
+        return f"{AGENT}/{__version__}" + (f" (+{self.contact})" if self.contact else "")
+
+    def scope_of_crawl(self) -> Scope:
+        """Return the scope of the crawl. Raise `ConfigError` if the scope is unknown or a pattern is invalid."""
+        return Scope(self.scope, self.seeds, self.include, self.exclude, self.own_hosts)
+
+    def to_json(self) -> str:
+        # Python's JSON writes infinity as Infinity and reads it back.
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "CrawlOptions":
+        try:
+            values = _known(cls, json.loads(text))
+        except ValueError as error:
+            raise ConfigError(f"the crawl's options cannot be read: {error}; restore crawl.db from a copy") from None
+        values["rules"] = Rules(**_known(Rules, values["rules"]))
+        values["limits"] = Limits(**_known(Limits, values["limits"]))
+        if values.get("refresh") is not None:
+            values["refresh"] = RefreshOptions(**_known(RefreshOptions, values["refresh"]))
+        for name in ("seeds", "include", "exclude", "own_hosts", "nameservers"):
+            values[name] = tuple(values.get(name, ()))
+        return cls(**values)
+
+
+AGENT = "trapline"  # the product token by which robots.txt files address this crawler
+
+
+def _known(kind: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values. Raise `ConfigError` if one of them is no field of the class."""
+    names = {field.name for field in fields(kind)}
+    for name in values.keys() - names:
+        raise ConfigError(f"the crawl has an option {name!r} that this version does not know; {nearest(name, names)}")
+    return values

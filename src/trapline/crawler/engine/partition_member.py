@@ -1,0 +1,38 @@
+"""A crawl as one of several partitions: which sites it owns, and the exchange that run.py opens when the crawl begins.
+
+The crawler itself knows only `OtherPartitions`. parallel/live/member.py implements the two protocols of this module.
+"""
+
+from pathlib import Path
+from typing import Protocol
+
+from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.engine.crawler import Crawler
+from trapline.crawler.engine.other_partitions import Exchanged, OtherPartitions, PartitionServices
+from trapline.fetch.dns import Resolver
+from trapline.frontier import Frontier
+
+
+class PartitionExchange(OtherPartitions, Protocol):
+    async def open(self, crawler: Crawler, services: PartitionServices) -> None:
+        """Open the exchange. The crawl has begun."""
+
+
+class Member(Protocol):
+    """The membership of a crawl in a larger one."""
+
+    @property
+    def signals(self) -> Path:
+        """The folder of the signals.db that all partitions read."""
+
+    @property
+    def resolver(self) -> Resolver:
+        """The DNS resolver by which the partition finds out who owns a site. The crawl uses it too, so that no name is looked
+        up twice."""
+
+    def owns(self, url: str) -> bool | None:
+        """Return whether this partition owns the page. None: the owner is not known yet, and this partition has to find out."""
+
+    def connect(self, frontier: Frontier, link_resolver: LinkResolver, exchanged: Exchanged) -> PartitionExchange:
+        """Return the exchange with the other partitions, for a crawl that is about to begin. `exchanged`: the numbers of message
+        batches that earlier runs exchanged."""

@@ -1,0 +1,329 @@
+"""One run of a live crawl: the timers, the store, Ctrl-C, and the closing. wiring.py builds its parts.
+
+This process runs the loop; the store is a process of its own (store/). A crawl that is stopped, by a goal or by Ctrl-C,
+ends the visits under way and leaves a complete folder. A crawl that is killed can be resumed from its last commit.
+"""
+
+import asyncio
+import ctypes
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.partition_member import Member, PartitionExchange
+from trapline.crawler.engine.records import Batch, CrawlProgress
+from trapline.crawler.engine.status import (
+    MAX_TIME,
+    MOST_ROWS,
+    CrawlStatus,
+    Recent,
+    RefetchCounts,
+    interrupts,
+    stopping,
+)
+from trapline.crawler.engine.wiring import built
+from trapline.crawler.files import resume
+from trapline.crawler.files.layout import note_begin, note_end
+from trapline.crawler.files.opening import Opened, opened, prepare_new, prepare_old, store_settings
+from trapline.crawler.inspect.summary import write_summary
+from trapline.crawler.store.client import Store, StoreDiedError
+from trapline.crawler.store.outbox import Stands
+from trapline.crawler.store.process import explain
+from trapline.errors import ConfigError
+from trapline.processor import processor_clock
+
+Show = Callable[[CrawlStatus], None]
+View = AbstractContextManager[Show]
+_TICK_S = 0.5
+_IDLE_S = 10.0  # between two batches with the crawl's progress, while nothing happens
+_GRACE_S = 10.0  # for the pages in flight when a crawl is stopped: some servers would take minutes
+
+
+def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any]:
+    """Run a new crawl into a new folder. Return its summary."""
+    return run_crawl(opened(prepare_new(options, folder)), view)
+
+
+def resume_crawl(folder: Path, view: View, **changes: float) -> dict[str, Any]:
+    """Resume a crawl. Return its summary. `changes`: goals that differ from those it began with."""
+    return run_crawl(opened(prepare_old(folder, None, **changes)), view)
+
+
+def run_crawl(crawl: Opened, view: View, member: Member | None = None) -> dict[str, Any]:
+    """Run the crawl until it ends or is stopped. Return its summary. After a `ConfigError` or a defect it can be resumed."""
+    give_back_what_is_freed()
+    try:
+        with view as show:
+            return uvloop.run(LiveCrawl(crawl, show, member).run())
+    finally:
+        crawl.claim.release()
+
+
+class LiveCrawl:
+    """One run: its parts, and the events that concern them."""
+
+    def __init__(self, crawl: Opened, show: Show, member: Member | None = None) -> None:
+        """`member`: the membership, if the crawl is one of several."""
+        self._options, self._strategy, self._state = crawl.options, crawl.strategy, crawl.state
+        self._claim, self._crawl = crawl.claim, crawl
+        self._folder, self._show, self._member = crawl.claim.path, show, member
+        self._others: PartitionExchange | None = None
+        self._recent = Recent()
+        self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
+        self._noted_at = -math.inf  # seconds of crawling
+        self._cut_at = math.inf  # seconds of crawling; then the visits under way are aborted
+        self._failure = ""  # of the store
+        self._unsaved = ""  # why a snapshot could not be written
+        self._error: BaseException | None = None  # an unexpected exception
+        self._closing = ""  # the step of the closing; "": the crawl is not closing yet
+
+    async def run(self) -> dict[str, Any]:
+        loop = asyncio.get_running_loop()
+        note_begin(self._claim, asdict(self._options))
+        settings = store_settings(self._options)
+        try:
+            self._store = await Store.start(self._claim, settings, self._committed, self._store_failed)
+        except StoreDiedError as error:
+            raise StoreDiedError(_with_resume_hint(str(error), self._folder)) from None
+        try:
+            self._build(loop)
+            loop.set_exception_handler(self._defect)
+            self._begin(loop)
+            if self._others is not None:
+                await self._others.open(self._crawler, self._web)
+            with interrupts(loop, self._interrupted), self._ticking(loop):
+                await self._web.over
+                return await self._close()
+        except BaseException:
+            await self._store.abandon()  # the store ends with the batches that it has, and the crawl can be resumed
+            raise
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        frontier, now = self._state.frontier, self._web.now()
+        self._began = time.monotonic()
+        if self._state.last_batch == 0:  # new, or killed before its first commit
+            frontier.discover(self._link_resolver.seed_pages(self._options.seeds, now), now)
+            if self._others is not None:
+                self._others.begin(self._options.seeds)
+        if not self._crawl.new:
+            resume.settle(frontier, now, self._state.refresher)
+        self._web.sweep()
+        self._crawler.begin(self._web)
+        self._outbox.stands = self._stands
+        self._outbox.processor = processor_clock()
+        if self._options.max_seconds < math.inf:
+            loop.call_later(max(self._options.max_seconds - self._seconds(), 0.0), self._crawler.stop, MAX_TIME)
+
+    def _build(self, loop: asyncio.AbstractEventLoop) -> None:
+        parts = built(loop, self._crawl, self._member, self._put)
+        self._url_store, self._outbox, self._snapshots = parts.url_store, parts.outbox, parts.snapshots
+        self._link_resolver, self._others, self._refresh = parts.link_resolver, parts.others, parts.refresh_setup
+        self._crawler, self._web = parts.crawler, parts.web
+        self._crawler.full = lambda: self._store.full
+
+    # ---- the store
+
+    def _put(self, batch: Batch) -> None:
+        if self._others is not None:
+            self._others.sent(batch.number, batch.traffic)
+        self._uncommitted.append((batch.number, self._state.frontier.pages))
+        self._store.put(batch)
+
+    def _committed(self, batch: int) -> None:
+        pages = -1
+        while self._uncommitted and self._uncommitted[0][0] <= batch:
+            pages = self._uncommitted.popleft()[1]
+        if pages >= 0:
+            self._url_store.committed(pages)
+            if self._refresh is not None:
+                self._refresh.copies.committed(batch)
+        self._snapshots.committed(batch)
+        if self._others is not None:
+            self._others.committed(batch)
+        if not self._store.full:
+            self._crawler.go_on()
+
+    def _store_failed(self, line: str) -> None:
+        self._failure = line
+        self._web.ended()
+
+    def _defect(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """End the crawl after an unexpected exception in a callback. The command reports it as a defect of Trapline."""
+        error = context.get("exception")
+        if error is not None and self._error is None:
+            self._error = error
+            self._web.ended()
+
+    def _take_snapshot(self) -> None:
+        """Write a snapshot. If that fails, the crawl ends; the store still commits all results, and a resume replays the log."""
+        try:
+            self._snapshots.take()
+        except OSError as error:
+            self._unsaved = explain(self._folder, error)
+            self._web.ended()
+
+    # ---- as time passes
+
+    @contextmanager
+    def _ticking(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+        """Call `tick` twice a second until the closing has ended."""
+        timer: asyncio.Handle
+
+        def tick() -> None:
+            nonlocal timer
+            timer = loop.call_later(_TICK_S, tick)
+            if not self._closing:
+                self._take_signals()
+                self._note_if_new()
+                self._cut_off(self._seconds())
+                if self._snapshots.is_due and not self._unsaved:
+                    self._take_snapshot()
+            self._show(self._status())
+
+        timer = loop.call_soon(tick)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _take_signals(self) -> None:
+        if self._refresh is not None and self._refresh.signal_intake.poll(self._web.now()):
+            self._crawler.soon()
+
+    def _cut_off(self, seconds: float) -> None:
+        """Abort the visits that are still under way _GRACE_S seconds after the crawl was stopped."""
+        if self._crawler.stopped_by and self._cut_at == math.inf:
+            self._cut_at = seconds + _GRACE_S
+        if seconds >= self._cut_at:
+            self._web.abort()
+
+    def _seconds(self) -> float:
+        return self._state.tally.seconds_before + time.monotonic() - self._began
+
+    def _note_if_new(self) -> None:
+        news = self._outbox.has_news or (self._others is not None and self._others.has_news)
+        if news or self._seconds() - self._noted_at >= _IDLE_S:
+            self._note()
+
+    def _note(self) -> None:
+        self._noted_at = self._seconds()
+        self._outbox.flush(is_due=True)
+
+    def _stands(self) -> Stands:
+        return self._crawler.progress(self._seconds()), list(self._state.tally.rejected_links.items())
+
+    def _status(self) -> CrawlStatus:
+        tally, options = self._state.tally, self._options
+        progress = self._crawler.progress(self._seconds())
+        by_site, tally.recent = tally.recent, Counter()
+        pages_per_s, bytes_per_s = self._recent.note(progress, by_site)
+        return CrawlStatus(
+            progress,
+            pages_per_s,
+            bytes_per_s,
+            lambda: [(self._state.sites[site].origin, pages) for site, pages in self._recent.busiest()],
+            tally.errors.most_common(MOST_ROWS),
+            self._strategy.name,
+            str(self._folder),
+            self._doing(progress),
+            options.max_pages,
+            options.connections,
+            tally.abandoned_sites.most_common(MOST_ROWS),
+            tally.rejected_links.most_common(MOST_ROWS),
+            self._refetches(),
+        )
+
+    def _refetches(self) -> RefetchCounts | None:
+        if self._refresh is None or self._state.refresher is None:
+            return None
+        tally = self._state.tally
+        return RefetchCounts(
+            tally.refetched, tally.changed, self._refresh.signal_intake.signal_counts, self._state.refresher.by_quality
+        )
+
+    def _doing(self, progress: CrawlProgress) -> str:
+        if self._closing:
+            return f"closing: {self._closing}"
+        if self._crawler.stopped_by:
+            return stopping(self._crawler.stopped_by, progress.active)
+        if self._refresh is not None and self._refresh.signal_intake.trouble:
+            return self._refresh.signal_intake.trouble
+        waits_for = self._crawler.waits_for
+        if not waits_for and not progress.pages and not progress.errors:
+            return "starting: DNS, connections, robots.txt"
+        return waits_for
+
+    def _interrupted(self, why: str) -> None:
+        """Stop the crawl on Ctrl-C or SIGTERM. The visits under way end after their current page; the second time, at once."""
+        if self._crawler.stopped_by:
+            self._web.abort()
+        self._crawler.stop(why)
+        self._show(self._status())  # at once, so that the user sees that the key was heard
+
+    # ---- the end
+
+    async def _close(self) -> dict[str, Any]:
+        self._close_step("writing the last pages")
+        self._web.abort()
+        if self._refresh is not None:
+            self._refresh.close()
+        if not self._failure and self._error is None:
+            self._note()
+            if not self._unsaved:
+                self._take_snapshot()  # before the first await: addresses that arrive later are not in the database
+            try:
+                await self._store.close(self._close_step)
+            except ConfigError as error:
+                self._failure = str(error)
+        if self._others is not None:
+            await self._others.close()
+        if self._error is not None:
+            raise self._error
+        if failure := self._failure or self._unsaved:
+            line = _with_resume_hint(failure, self._folder)
+            raise StoreDiedError(line) if self._store.died else ConfigError(line)
+        note_end(self._claim, self._crawler.stopped_by)
+        self._close_step("counting for the summary")
+        return await asyncio.to_thread(write_summary, self._folder)
+
+    def _close_step(self, step: str) -> None:
+        self._closing = step
+
+
+def _with_resume_hint(failure: str, folder: Path) -> str:
+    """Return the failure as one line that names the folder and says how to resume.
+
+    >>> _with_resume_hint("the store ended unasked: killed by signal 9", Path("c"))
+    'c: the store ended unasked: killed by signal 9; continue with --resume c'
+    >>> _with_resume_hint("c: the disk is full; make room and continue with --resume c", Path("c"))
+    'c: the disk is full; make room and continue with --resume c'
+    >>> _with_resume_hint("the store ended unasked: exit code 1", Path("the"))
+    'the: the store ended unasked: exit code 1; continue with --resume the'
+    """
+    line = failure if failure.startswith(f"{folder}:") else f"{folder}: {failure}"
+    return line if "--resume" in line else f"{line}; continue with --resume {folder}"
+
+
+# ---- Return freed memory to the system: one setting of the C library, made once per run of a crawl.
+#
+# The frontier's arrays grow by being copied into larger ones. glibc raises its mmap threshold to the size of a freed block, and from then
+# on keeps arrays of up to 32 MB on its heap, where freed blocks stay with the process. With a fixed threshold, large arrays go back to
+# the system when they are freed. Measured by bench/live/memory.py: 84 to 113 bytes for each known URL instead of 92 to 122.
+
+_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD in glibc's malloc.h
+_LARGE_BYTES = 1 << 20
+
+
+def give_back_what_is_freed() -> None:
+    """Fix glibc's mmap threshold. Do nothing where the C library has no such setting."""
+    setting = getattr(ctypes.CDLL(None), "mallopt", None)
+    if setting is not None:
+        setting(_MMAP_THRESHOLD, _LARGE_BYTES)

@@ -1,0 +1,200 @@
+"""The numbers of a crawl, and the definitions of a page, an error and a byte (docs/crawl-summary.md).
+
+The loop counts each record that it sends to the store (`CrawlTally.note`). A reader that has only the database counts
+the rows of these records by the same rules in SQL (`tally_of`). This module neither shows nor stores what it counts.
+"""
+
+import asyncio
+import math
+import signal
+import sqlite3
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, CrawlProgress, Fetched
+from trapline.fetch import failure
+from trapline.frontier import FETCHED, REFUSED
+from trapline.units import counted, duration
+
+# ---- Reasons for the end of a crawl, as its folder and `summary.json` name them. The crawler and its goals decide which one applies.
+
+DRAINED = "drained"  # no page is left to fetch
+MAX_PAGES, MAX_TIME, MAX_BYTES = "max-pages", "max-time", "max-bytes"
+INTERRUPTED, TERMINATED = "interrupted", "terminated"  # by Ctrl-C, by SIGTERM
+BY_HAND = (INTERRUPTED, TERMINATED)
+
+
+# ---- Ctrl-C and SIGTERM while a crawl runs. What they do is decided in run.py.
+
+_SAME_SIGNAL_S = 0.5  # signals within this time count as one: `timeout` sends its own to the process and to the group
+_WHY = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
+
+
+@contextmanager
+def interrupts(loop: asyncio.AbstractEventLoop, interrupted: Callable[[str], None]) -> Iterator[None]:
+    """Call `interrupted` for each signal, with INTERRUPTED or TERMINATED."""
+    last = -math.inf
+
+    def handle(why: str) -> None:
+        nonlocal last
+        if loop.time() - last >= _SAME_SIGNAL_S:
+            last = loop.time()
+            interrupted(why)
+
+    for number, why in _WHY.items():
+        loop.add_signal_handler(number, handle, why)
+    try:
+        yield
+    finally:
+        for number in _WHY:
+            loop.remove_signal_handler(number)
+
+
+# ---- tally
+
+FORBIDDEN = "forbidden"  # by robots.txt: no request was sent, and nothing failed
+KIND = f"case when error = '{failure.ROBOTS}' and result = {REFUSED} then '{FORBIDDEN}' else error end"
+"""SQL: the kind of error of a row of `fetch`; '': none."""
+IS_ERROR = f"({KIND} not in ('', '{FORBIDDEN}') and result not in ({RETURNED}, {OUT_OF_BAND}))"
+"""SQL: whether a row of `fetch` counts as an error."""
+IS_PAGE = f"result = {FETCHED}"
+"""SQL: whether a row of `fetch` brought a page. The row may be an error too: a page that cannot be decoded."""
+PAGES = f"count(distinct case when {IS_PAGE} and fetch.changed is null then fetch.page end)"
+"""SQL: the number of pages that rows of `fetch` brought. Each page counts once, however often it was fetched again.
+
+`changed` is null in the first fetch of a page, because there is no earlier copy to compare with. A page that another
+partition fetched before partitions were added therefore counts there, and not here."""
+
+
+class SignalCounts(NamedTuple):
+    """What was received about pages since the crawl began. Access counts are no signals: they do not say that a page changed."""
+
+    signals: int
+    access_counts: int  # one for each page and hour, whatever its number of accesses
+
+
+@dataclass(slots=True)
+class CrawlTally:
+    fetched: int = 0  # pages, each once
+    refetched: int = 0  # fetches of pages that were fetched before
+    changed: int = 0  # refetches that found a change
+    in_flight: int = 0  # pages requested and not answered
+    body_bytes: int = 0  # of pages, as received
+    errors: Counter[str] = field(default_factory=Counter)  # by kind
+    abandoned_sites: Counter[str] = field(default_factory=Counter)  # number of sites, by kind
+    rejected_links: Counter[str] = field(default_factory=Counter)  # number of links, by reason
+    quality: float = 0.0  # sum over the fetched pages, each with its quality at the time of its fetch
+    recent: Counter[int] = field(default_factory=Counter)  # pages by site, since the last status
+    seconds_before: float = 0.0  # of crawling, in earlier runs
+
+    @property
+    def failed(self) -> int:
+        return sum(self.errors.values())
+
+    def note(self, record: Fetched, is_refetch: bool = False) -> None:
+        """Count a record. `is_refetch`: the page was fetched before."""
+        self.body_bytes += len(record.wire)
+        if record.result == FETCHED:
+            self.fetched += not is_refetch
+            self.refetched += is_refetch
+            self.changed += record.changed == 1
+            self.recent[record.site] += 1
+        if record.error and record.result not in (RETURNED, OUT_OF_BAND) and not _is_forbidden(record):
+            self.errors[record.error] += 1
+
+
+def _is_forbidden(record: Fetched) -> bool:
+    return record.error == failure.ROBOTS and record.result == REFUSED
+
+
+def tally_of(database: sqlite3.Connection) -> CrawlTally:
+    """Count pages, bytes and errors from the rows of `fetch`. The most frequent kinds of errors come first."""
+    pages, fetches, changed, received = database.execute(
+        f"select {PAGES}, total({IS_PAGE}), total(changed), total(bytes) from fetch"
+    ).fetchone()
+    kinds = database.execute(
+        f"select {KIND} as kind, count(*) from fetch where {IS_ERROR} group by kind order by 2 desc, 1"
+    )
+    return CrawlTally(pages, int(fetches) - pages, int(changed), body_bytes=int(received), errors=Counter(dict(kinds)))
+
+
+def signal_counts_of(database: sqlite3.Connection) -> SignalCounts:
+    sql = "select total(signals * (kind != 'access')), total(signals * (kind = 'access')) from signal_total"
+    return SignalCounts(*map(int, database.execute(sql).fetchone()))
+
+
+# ---- The status of a crawl, for display: its progress, rates of the last seconds, busiest sites, errors, and rejected links.
+
+RECENT_S = 5.0  # the period of current rates
+MOST_ROWS = 6
+
+
+class RefetchCounts(NamedTuple):
+    """The results of fetching pages again."""
+
+    fetched: int
+    changed: int
+    signals: SignalCounts
+    by_quality: bool  # whether the pages' quality replaces their popularity, because no access counts were received
+
+
+class CrawlStatus(NamedTuple):
+    progress: CrawlProgress
+    pages_per_s: float
+    bytes_per_s: float
+    busiest: Callable[[], list[tuple[str, int]]]  # origin, pages in the last seconds; computed on demand
+    errors: list[tuple[str, int]]  # kind, number
+    strategy: str
+    folder: str
+    doing: str  # what the crawl is doing; "": crawling
+    goal: float  # pages; infinity: none
+    connections: int
+    abandoned_sites: Sequence[tuple[str, int]] = ()  # kind, sites
+    rejected_links: Sequence[tuple[str, int]] = ()  # reason, links
+    refetches: RefetchCounts | None = None  # None: every page is fetched once
+    partitions: int = 1
+    notes: Sequence[str] = ()  # notes of the partitions for the user, each to be shown once
+
+
+def stopping(why: str, visits: int) -> str:
+    """Return the status text of a crawl that is stopping."""
+    return f"stopping ({why}): {counted(visits, 'visit')} under way; Ctrl-C cuts them off"
+
+
+def next_visit(seconds: float) -> str:
+    """Return the status text of a crawl that waits without an open connection. "": the time is unknown."""
+    return f"next visit in {duration(seconds)}" if seconds < math.inf else ""
+
+
+class Recent:
+    """Rates over the last seconds. The loop adds a mark twice a second."""
+
+    def __init__(self) -> None:
+        self._marks: deque[tuple[CrawlProgress, Counter[int]]] = deque()
+        self._by_site: Counter[int] = Counter()  # pages since the first mark: the sum of all marks but the first
+
+    def note(self, progress: CrawlProgress, by_site: Counter[int]) -> tuple[float, float]:
+        """Add a mark. Return pages and bytes per second. `by_site`: pages since the last mark."""
+        if self._marks:
+            self._by_site.update(by_site)
+        self._marks.append((progress, by_site))
+        while len(self._marks) > 2 and self._marks[1][0].at <= progress.at - RECENT_S:
+            self._marks.popleft()
+            self._forget(self._marks[0][1])
+        since = self._marks[0][0]
+        passed = progress.at - since.at
+        if passed <= 0.0:
+            return 0.0, 0.0
+        return (progress.pages - since.pages) / passed, (progress.bytes - since.bytes) / passed
+
+    def _forget(self, by_site: Counter[int]) -> None:
+        self._by_site.subtract(by_site)
+        for site in by_site:
+            if not self._by_site[site]:
+                del self._by_site[site]
+
+    def busiest(self) -> list[tuple[int, int]]:
+        return self._by_site.most_common(MOST_ROWS)

@@ -1,0 +1,192 @@
+"""The parts of a live crawl, built and connected. What happens to them during the crawl is in run.py."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.discovery.scope import Scope
+from trapline.crawler.discovery.site_resolver import SiteResolver
+from trapline.crawler.discovery.url_store import UrlStore
+from trapline.crawler.engine.crawler import Crawler, CrawlerSettings, Goals
+from trapline.crawler.engine.live import LiveWeb
+from trapline.crawler.engine.options import AGENT, CrawlOptions, RefreshOptions
+from trapline.crawler.engine.other_partitions import Exchanged, OtherPartitions
+from trapline.crawler.engine.page_quality import PageScoring, page_quality
+from trapline.crawler.engine.partition_member import Member, PartitionExchange
+from trapline.crawler.engine.records import Batch, PartitionTraffic
+from trapline.crawler.files import resume
+from trapline.crawler.files.layout import DATABASE
+from trapline.crawler.files.opening import Opened
+from trapline.crawler.files.reading import Reading
+from trapline.crawler.files.snapshot_schedule import Snapshots
+from trapline.crawler.inspect.database_reader import opened, scope
+from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages
+from trapline.crawler.recrawl.copies import Copies
+from trapline.crawler.recrawl.published_lists import Offload
+from trapline.crawler.recrawl.signal_intake import SignalIntake
+from trapline.crawler.store.outbox import Outbox
+from trapline.fetch.address import Guard
+from trapline.fetch.dns import Resolver
+from trapline.fetch.limits import Limits
+from trapline.frontier import Frontier
+from trapline.frontier.journal import Journal
+from trapline.refresh.live.agenda import Agenda, Turns
+from trapline.refresh.live.refresher import Refresher
+from trapline.signals.inbox import Inbox
+
+# ---- The parts of a crawl that fetches pages again, built when it begins and closed when it ends.
+
+_BUSY_S = 0.1  # SQLite's timeout: the loop does not wait for another writer
+
+
+class RefreshSetup:
+    """`refetch` fetches pages again; `signal_intake` takes the signals of content providers about them."""
+
+    def __init__(
+        self,
+        options: RefreshOptions,
+        folder: Path,
+        frontier: Frontier,
+        refresher: Refresher,
+        link_resolver: LinkResolver,
+        outbox: Outbox,
+        clock: Callable[[], float],
+        url_store: UrlStore,
+        signals: Path | None = None,
+        others: OtherPartitions | None = None,
+        expanded_bytes: int = Limits.expanded_bytes,
+    ) -> None:
+        """`signals`: the folder of signals.db, if it is not `folder`. `others`: the other partitions, if the crawl is one of
+        several. `expanded_bytes`: largest size of a published list after its content coding is removed."""
+        agenda = Agenda(frontier, refresher, Turns(options.share, options.price, options.rate), options.continuous)
+        self.copies = Copies(folder / DATABASE)
+        self._inbox, self._offload = Inbox(signals or folder, _BUSY_S), Offload(asyncio.get_running_loop())
+        intake_parts = (refresher, frontier, link_resolver, self._inbox, outbox, clock, self._offload)
+        self.signal_intake = SignalIntake(
+            *intake_parts, send_listed=others.send_listed if others else None, expanded_bytes=expanded_bytes
+        )
+        reading = Reading(folder)
+        self.signal_intake.restore(reading)
+        forbidden = ForbiddenPages(refresher, url_store.urls, reading.forbidden())
+        reading.close()
+        self.refetch = ConditionalRefetch(
+            agenda, self.copies, outbox, forbidden, self.signal_intake.whole, self.signal_intake.signal_recorder.ahead_s
+        )
+
+    def close(self) -> None:
+        self._offload.close()
+        self._inbox.close()
+        self.copies.close()
+
+
+# ---- parts
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    url_store: UrlStore
+    outbox: Outbox
+    snapshots: Snapshots
+    link_resolver: LinkResolver
+    others: PartitionExchange | None  # None: the crawl has one partition
+    refresh_setup: RefreshSetup | None  # None: every page is fetched once
+    crawler: Crawler
+    web: LiveWeb
+
+
+def built(loop: asyncio.AbstractEventLoop, crawl: Opened, member: Member | None, put: Callable[[Batch], None]) -> Parts:
+    """Build the parts of a crawl. `member`: the membership, if the crawl is one of several. `put`: sends a batch to the store."""
+    options, state, folder = crawl.options, crawl.state, crawl.claim.path
+    journal = Journal()
+    state.frontier.journal = journal
+    url_store = UrlStore(folder / DATABASE)
+    url_store.committed(state.frontier.pages)
+    refresh_log = state.refresher.take if state.refresher else bytes
+    outbox = Outbox(
+        journal, put, state.last_batch, refresh_log, lambda: others.take() if others else PartitionTraffic()
+    )
+    snapshots = Snapshots(folder, state, outbox, options.snapshot_pages)
+    resolver = member.resolver if member else Resolver(options.hosts, options.nameservers)
+    site_resolver = SiteResolver(resolver, Guard(options.allow_private))
+    link_resolver = _link_resolver(crawl, url_store, outbox, site_resolver, member)
+    others = member.connect(state.frontier, link_resolver, _exchanged(folder)) if member else None
+    refresh = _refresh_setup(
+        crawl, link_resolver, outbox, lambda: web.now(), url_store, member.signals if member else None, others
+    )
+    scores = resume.scores_of(folder) if crawl.strategy.page.scores else None
+    crawler = Crawler(
+        state.frontier,
+        link_resolver,
+        outbox,
+        _settings(options),
+        PageScoring(page_quality(crawl.given, state.frontier), scores.keep if scores else None),
+        tally=state.tally,
+        refetch=refresh.refetch if refresh else None,
+        signal_intake=refresh.signal_intake if refresh else None,
+        others=others,
+    )
+    web = LiveWeb(loop, options, crawler, site_resolver, scores)
+    site_resolver.start(crawler, loop)
+    site_resolver.look_up_remaining(state.sites)
+    return Parts(url_store, outbox, snapshots, link_resolver, others, refresh, crawler, web)
+
+
+def _link_resolver(
+    crawl: Opened, url_store: UrlStore, outbox: Outbox, site_resolver: SiteResolver, member: Member | None
+) -> LinkResolver:
+    state = crawl.state
+    return LinkResolver(
+        state.frontier,
+        state.sites,
+        state.seen,
+        url_store,
+        _scope(crawl.claim.path),
+        outbox,
+        crawl.given.inputs,
+        site_resolver.locate,
+        state.tally.rejected_links,
+        member.owns if member else None,
+    )
+
+
+def _scope(folder: Path) -> Scope:
+    with closing(opened(folder)) as database:
+        return scope(database)
+
+
+def _exchanged(folder: Path) -> Exchanged:
+    reading = Reading(folder)
+    counts = reading.partitions()
+    reading.close()
+    return counts
+
+
+def _refresh_setup(
+    crawl: Opened,
+    link_resolver: LinkResolver,
+    outbox: Outbox,
+    clock: Callable[[], float],
+    url_store: UrlStore,
+    signals: Path | None,
+    others: OtherPartitions | None,
+) -> RefreshSetup | None:
+    state, options = crawl.state, crawl.options.refresh
+    if options is None or state.refresher is None:
+        return None
+    folder, frontier = crawl.claim.path, state.frontier
+    parts = (link_resolver, outbox, clock, url_store, signals, others)
+    return RefreshSetup(options, folder, frontier, state.refresher, *parts, crawl.options.limits.expanded_bytes)
+
+
+def _settings(options: CrawlOptions) -> CrawlerSettings:
+    return CrawlerSettings(
+        options.connections,
+        AGENT,
+        options.limits.expanded_bytes,
+        options.abandon,
+        Goals(options.max_pages, options.max_bytes),
+        options.metadata,
+    )

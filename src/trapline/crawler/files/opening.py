@@ -1,0 +1,177 @@
+"""Opening a crawl: all checks before it runs.
+
+The quick checks come first, and nothing is created before all checks have passed, so that a mistake costs the user
+neither a folder nor a wait. The order is `prepare_new` or `prepare_old`, then `opened`, then crawler/engine/run.py.
+Kernels are compiled between the first two; the prepare functions call no kernel.
+"""
+
+import asyncio
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
+from trapline.crawler.engine.page_quality import Given, given_by
+from trapline.crawler.files import resume
+from trapline.crawler.files.layout import FolderClaim, check_free, claim_existing, claim_new
+from trapline.crawler.files.reading import Reading
+from trapline.crawler.store.settings import StoreSettings
+from trapline.errors import ConfigError
+from trapline.fetch.address import Guard
+from trapline.fetch.dns import DnsAnswer, Resolver
+from trapline.fetch.urls import host_port, origin
+from trapline.progress import ProgressCallback, no_progress
+from trapline.strategies import Strategy
+from trapline.strategies import quality as known_quality
+from trapline.strategies.base.choice import named_page_rank
+from trapline.strategies.base.inputs import default_rules
+from trapline.strategies.base.live_inputs import try_function
+
+# ---- Check of the seeds, before a folder is created, so that a wrong URL costs nothing.
+
+_HOSTS = 64  # the number of hosts that are looked up, if the list of seeds is longer
+_WITHIN_S = 4.0  # the crawl itself waits longer for a name server, but the user should not wait so long at the start
+_NOTES = 5  # the most seeds named in notes
+
+
+async def check_seeds(options: CrawlOptions) -> tuple[str, ...]:
+    """Raise `ConfigError` if no host of a seed has an address that may be connected to.
+
+    Otherwise return one line for each checked seed whose host has none; many are summarized.
+    """
+    seed_of_host: dict[str, str] = {}
+    for seed in options.seeds:
+        seed_of_host.setdefault(host_port(origin(seed))[1], seed)
+    checked = dict(islice(seed_of_host.items(), _HOSTS))
+    answers = await _looked_up(options, list(checked))
+    guard = Guard(options.allow_private)
+    unreachable = [
+        f"{seed}: {_why(host, answer, guard)}"
+        for (host, seed), answer in zip(checked.items(), answers, strict=True)
+        if all(guard.check(address) for address in answer.addresses)
+    ]
+    if len(unreachable) == len(seed_of_host):
+        raise ConfigError(unreachable[0])
+    more = len(unreachable) - _NOTES
+    return (*unreachable[:_NOTES], *([f"and {more:,} more seeds that cannot be fetched"] if more > 0 else []))
+
+
+async def _looked_up(options: CrawlOptions, hosts: list[str]) -> list[DnsAnswer]:
+    resolver = Resolver(options.hosts, options.nameservers, try_s=_WITHIN_S / 2, tries=2, whole_s=_WITHIN_S)
+    try:
+        resolver.bind()
+        return await asyncio.gather(*map(resolver.addresses, hosts))
+    finally:
+        await resolver.close()
+
+
+def _why(host: str, answer: DnsAnswer, guard: Guard) -> str:
+    if answer.retry:
+        return f"no name server answered for {host}: {answer.reason}; check the network, or give --nameserver ADDRESS"
+    if not answer.addresses:
+        return f"no such host: {host}; check its spelling, or give its address in a file with --hosts"
+    kind = guard.check(answer.addresses[0])
+    if Guard(allow_private=True).check(answer.addresses[0]):
+        return f"{answer.addresses[0]} is a {kind} address, which is never connected to; give another URL"
+    return f"{answer.addresses[0]} is a {kind} address; give --allow-private to connect to such addresses"
+
+
+# ---- Opening.
+
+# The size of the crawl is not known. This value only sets how often PageRank is computed, if the user does not say: every
+# 1,000 pages.
+_PAGES_EXPECTED = 35_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A crawl that has passed the quick checks."""
+
+    folder: Path
+    options: CrawlOptions
+    strategy: Strategy
+    new: bool
+    notes: tuple[str, ...] = ()  # hints for the user before the crawl begins
+    began: float | None = None  # when the crawl began, if this is a new part of an existing one
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A crawl that is ready to run: its folder is claimed and its state is loaded."""
+
+    options: CrawlOptions
+    strategy: Strategy
+    new: bool
+    given: Given
+    claim: FolderClaim
+    state: resume.CrawlState
+
+
+def prepare_new(options: CrawlOptions, folder: Path) -> Prepared:
+    """Check the options, the folder and the seeds of a new crawl. Raise `ConfigError` if one of them is unusable.
+
+    This may query name servers.
+    """
+    strategy = resume.strategy_of(options)
+    # Leases never expire: our visits end by themselves, and a second visit to a site at the same time would be impolite.
+    rules = replace(default_rules(strategy, options.rules, _PAGES_EXPECTED), lease_s=math.inf)
+    options = replace(options, rules=rules)
+    options.scope_of_crawl()
+    store_settings(options)
+    try_function(options.quality, options.seeds[:1], options.modules)
+    check_free(folder)
+    return Prepared(folder, options, strategy, True, (*_notes(options), *uvloop.run(check_seeds(options))))
+
+
+def _notes(options: CrawlOptions) -> Iterator[str]:
+    if options.http == "pipelining" and options.pause_s > 0.0:
+        yield "--http pipelining sends several requests at once only if there is no pause: give --pause 0"
+    if options.quality == "opic" and named_page_rank(options.strategy, options.page_rank) == known_quality.PAGE.name:
+        yield "page rank 'quality' uses OPIC's cash (--quality opic); for another quality give --quality FILE or MODULE:FUNCTION"
+
+
+def prepare_old(folder: Path, refresh: Mapping[str, Any] | None = None, **changes: float) -> Prepared:
+    """Check a crawl that is to be resumed. `changes`: goals that replace those it began with; `refresh`: the same for refresh."""
+    claim_existing(folder).release()  # fails now, and not only after compilation, if another process crawls there
+    reading = Reading(folder)
+    reading.check()
+    options = changed(CrawlOptions.from_json(reading.meta()["options"]), refresh, **changes)
+    reading.close()
+    return Prepared(folder, options, resume.strategy_of(options), False)
+
+
+def changed(options: CrawlOptions, refresh: Mapping[str, Any] | None, **changes: float) -> CrawlOptions:
+    """Return the options with other goals for the crawl and for refresh."""
+    options = replace(options, **changes)  # type: ignore[arg-type]  # goals
+    return replace(options, refresh=_refresh_changed(options.refresh, refresh)) if refresh else options
+
+
+def _refresh_changed(options: RefreshOptions | None, changes: Mapping[str, Any]) -> RefreshOptions:
+    if options is None:
+        raise ConfigError("that crawl fetches every page once; begin a new one with --refresh")
+    return replace(options, **changes)
+
+
+def opened(prepared: Prepared, progress: ProgressCallback = no_progress) -> Opened:
+    """Read the inputs of the page rank, then create the folder of a new crawl, or claim an old one and restore its state."""
+    options, strategy, folder = prepared.options, prepared.strategy, prepared.folder
+    given = given_by(options, strategy)
+    claim = claim_new(folder, asdict(options), prepared.began) if prepared.new else claim_existing(folder)
+    try:
+        fresh = prepared.new
+        state = (
+            resume.fresh(folder, options, strategy) if fresh else resume.restored(folder, options, strategy, progress)
+        )
+    except BaseException:
+        claim.release()
+        raise
+    return Opened(options, strategy, prepared.new, given, claim, state)
+
+
+def store_settings(options: CrawlOptions) -> StoreSettings:
+    return StoreSettings(user_agent=options.user_agent, operator=options.contact, metadata=options.metadata)

@@ -1,0 +1,123 @@
+"""Read-only access to a crawl's database: its options, its scope, and columns of numbers as arrays.
+
+The audit, the summary, `report`, `status` and `explain` use it. This module writes nothing, holds no lock, and may be
+used while the crawl runs: SQLite shows each reader the last commit. It does not know how the store writes the folder.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trapline.crawler.discovery.scope import Scope
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, MAX_TIME
+from trapline.crawler.files.layout import SUMMARY, connect
+from trapline.crawler.store.database import SEED
+
+Longs = NDArray[np.int64]
+_ROWS_AT_ONCE = 1_000_000
+
+
+def opened(folder: Path) -> sqlite3.Connection:
+    """Open the database of a crawl read-only, in a transaction, so that all reads see one moment.
+
+    Raise `ConfigError` if there is no database that can be read.
+    """
+    database = connect(folder)
+    database.execute("pragma cache_size = -200000")  # in kB; joins read pages at random, for which 2 MB are too small
+    database.execute("begin")
+    return database
+
+
+def meta(database: sqlite3.Connection) -> dict[str, str]:
+    return dict(database.execute("select key, value from meta"))
+
+
+def options(database: sqlite3.Connection) -> CrawlOptions:
+    """Return the options of the crawl."""
+    return CrawlOptions.from_json(meta(database)["options"])
+
+
+def scope(database: sqlite3.Connection) -> Scope:
+    """Return the scope of the crawl, including the sites that its seeds redirect to."""
+    kept = meta(database)
+    found = CrawlOptions.from_json(kept["options"]).scope_of_crawl()
+    for key, redirects in kept.items():
+        if key.startswith(SEED):
+            found.add_seed(key.removeprefix(SEED), int(redirects))
+    return found
+
+
+def columns(
+    database: sqlite3.Connection, table: str, expressions: Sequence[str], joins: str = ""
+) -> Iterator[list[str]]:
+    """Yield blocks of rows. A block has for each expression one text of all its values, separated by commas; no value may be null.
+
+    SQLite joins a column into text and numpy parses it in half the time that Python takes to make a tuple of every row.
+    """
+    joined = ", ".join(f"group_concat({expression})" for expression in expressions)
+    query = f"select {joined} from {table} {joins} where {table}.rowid between ? and ?"
+    (last,) = database.execute(f"select max(rowid) from {table}").fetchone()
+    for first in range(0, (last or -1) + 1, _ROWS_AT_ONCE):
+        texts = database.execute(query, (first, first + _ROWS_AT_ONCE - 1)).fetchone()
+        if texts[0] is not None:
+            yield list(texts)
+
+
+def numbers(text: str) -> Longs:
+    return np.fromstring(text, np.int64, sep=",")
+
+
+# ---- Whether a crawl has anything left to do. A resume checks this first, from the folder alone, so that it changes nothing in vain.
+
+_GOALS = {
+    MAX_PAGES: ("max_pages", "--max-pages"),
+    MAX_TIME: ("max_seconds", "--max-time"),
+    MAX_BYTES: ("max_bytes", "--max-bytes"),
+}
+
+
+class Ended(NamedTuple):
+    line: str  # for the user
+    summary: dict[str, Any]
+
+
+def ended(folder: Path, continuous: bool = False, **goals: float) -> Ended | None:
+    """Return how the crawl ended, if a resume with these goals would fetch nothing; otherwise None.
+
+    `continuous`: the resumed crawl would refetch pages.
+    """
+    with closing(opened(folder)) as database:
+        kept = meta(database)
+    summary = _whole_summary(folder, kept)
+    if summary is None:
+        return None
+    why = kept.get("stopped_by")
+    if why == DRAINED and continuous:
+        return None
+    if why == DRAINED:
+        return Ended(f"{folder}: the crawl has ended: nothing is left to fetch", summary)
+    if why not in _GOALS:
+        return None
+    name, option = _GOALS[why]
+    goal = getattr(CrawlOptions.from_json(kept["options"]), name)
+    if goals.get(name, goal) > goal:
+        return None
+    return Ended(
+        f"{folder}: the crawl has reached its {option} {goal:,.15g}; to continue, give a higher {option}", summary
+    )
+
+
+def _whole_summary(folder: Path, kept: dict[str, str]) -> dict[str, Any] | None:
+    """Return the summary if it is that of the last run; otherwise None: that run was killed, or is still going on."""
+    try:
+        summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text())
+        return summary if summary["runs"] == int(kept["runs"]) and "closed" in kept else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,144 @@
+"""The status of a crawl, read from its folder alone: for `trapline status` from a second terminal, while it runs or afterwards.
+
+Except for the abandoned sites, only the last rows of each table are read, so that a query every second costs even a large
+crawl almost nothing. Only committed data are seen: a running crawl is about a second ahead.
+"""
+
+import math
+import sqlite3
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from trapline.crawler.engine.options import RefreshOptions
+from trapline.crawler.engine.records import CrawlProgress
+from trapline.crawler.engine.status import IS_ERROR, IS_PAGE, KIND, MOST_ROWS, signal_counts_of
+from trapline.crawler.files.layout import DATABASE
+from trapline.crawler.files.lock import holder
+from trapline.crawler.inspect.database_reader import meta, opened, options
+from trapline.crawler.inspect.summary import abandoned_sites_of, rejected_links_of, strategy_name
+from trapline.errors import ConfigError
+
+RUNNING, ENDED, BROKEN_OFF = "running", "ended", "broken off"
+LATELY_S = 10.0  # the period over which values "now" are averaged
+_LATEST_ROWS = 50_000  # enough for this period at 5,000 pages per second
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    url: str
+    kind: str
+    status: int  # 0: no answer
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class FolderStatus:
+    state: str
+    process: int | None  # id of the process that crawls; None: the crawl is not running
+    stopped_by: str | None
+    strategy: str
+    connections: int  # r
+    at: float  # wall-clock time of the last commit
+    age_s: float  # time since the last commit
+    seconds: float
+    pages: int
+    pages_per_second: float
+    pages_per_second_now: float
+    bytes: int
+    bytes_per_second_now: float
+    errors: int
+    known: int
+    waiting: int
+    sites: int
+    active: int
+    quality: float
+    busiest: list[tuple[str, int]]  # origin, pages in the last seconds
+    last_errors: list[Failure]  # the latest first
+    abandoned_sites: dict[str, int]  # number of sites by kind
+    rejected_links: dict[str, int]  # number of links by reason
+    refresh: str | None  # how pages are refetched; None: they are not
+    refetches_per_second_now: float  # refetched pages
+    signals: int  # signals taken in since the crawl began
+    access_counts: int  # access counts taken in, by page and hour
+
+
+def folder_status(folder: Path) -> FolderStatus:
+    with closing(opened(folder)) as database:
+        process, ended, settings = holder(folder), meta(database).get("stopped_by"), options(database)
+        last, before = _progress(database, folder)
+        passed = max(last.seconds - before.seconds, 1e-9)
+        signals = signal_counts_of(database)
+        return FolderStatus(
+            state=RUNNING if process is not None else ENDED if ended else BROKEN_OFF,
+            process=process,
+            stopped_by=ended,
+            strategy=strategy_name(settings),
+            connections=settings.connections,
+            at=last.at,
+            age_s=max(time.time() - last.at, 0.0) if last.at else 0.0,
+            seconds=last.seconds,
+            pages=last.pages,
+            pages_per_second=last.pages / last.seconds if last.seconds else 0.0,
+            pages_per_second_now=(last.pages - before.pages) / passed,
+            bytes=last.bytes,
+            bytes_per_second_now=(last.bytes - before.bytes) / passed,
+            errors=last.errors,
+            known=last.known,
+            waiting=last.waiting,
+            sites=last.sites,
+            active=last.active,
+            quality=last.quality,
+            busiest=_busiest(database, last.at),
+            last_errors=_last_errors(database),
+            abandoned_sites=abandoned_sites_of(database),
+            rejected_links=rejected_links_of(database),
+            refresh=refresh_summary(settings.refresh) if settings.refresh else None,
+            refetches_per_second_now=_refetched(database, last.at) / LATELY_S if settings.refresh else 0.0,
+            signals=signals.signals,
+            access_counts=signals.access_counts,
+        )
+
+
+def _progress(database: sqlite3.Connection, folder: Path) -> tuple[CrawlProgress, CrawlProgress]:
+    """Return the latest progress, and that of some seconds of crawling before."""
+    rows = database.execute("select * from progress order by rowid desc limit 100").fetchall()
+    if not all(isinstance(value, int | float) for row in rows for value in row):
+        problem = "its table progress has values that are not numbers"
+        raise ConfigError(
+            f"{folder / DATABASE}: is damaged: {problem}; check the folder with: trapline verify {folder}"
+        )
+    recent = [*map(CrawlProgress._make, rows), CrawlProgress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)]
+    last, *others = recent
+    lately = [progress for progress in others if progress.seconds >= last.seconds - LATELY_S]
+    return last, (lately or others or recent)[-1 if lately else 0]
+
+
+def refresh_summary(refresh: RefreshOptions) -> str:
+    """Describe how a crawl refetches pages: policy, share or price, and rate."""
+    turns = f"share {refresh.share:g}" if refresh.price is None else f"price {refresh.price:g}"
+    return f"{refresh.policy}, {turns}" + (f", at most {refresh.rate:g} a second" if refresh.rate < math.inf else "")
+
+
+def _refetched(database: sqlite3.Connection, at: float) -> int:
+    latest = f"select started, changed from fetch order by seq desc limit {_LATEST_ROWS}"
+    sql = f"select count(changed) from ({latest}) where started > ?"
+    return int(database.execute(sql, (at - LATELY_S,)).fetchone()[0])
+
+
+def _busiest(database: sqlite3.Connection, at: float) -> list[tuple[str, int]]:
+    return database.execute(
+        f"select origin, count(*) from (select page, started, result from fetch order by seq desc limit {_LATEST_ROWS}) as late"
+        " join page on page.id = late.page join site on site.id = page.site"
+        f" where {IS_PAGE} and started > ? group by site.id order by 2 desc, 1 limit {MOST_ROWS}",
+        (at - LATELY_S,),
+    ).fetchall()
+
+
+def _last_errors(database: sqlite3.Connection) -> list[Failure]:
+    rows = database.execute(
+        f"select url, {KIND}, status, started from (select * from fetch order by seq desc limit {_LATEST_ROWS}) as late"
+        f" join page on page.id = late.page where {IS_ERROR} order by seq desc limit {MOST_ROWS}"
+    )
+    return [Failure(*row) for row in rows]

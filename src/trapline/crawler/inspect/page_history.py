@@ -1,0 +1,235 @@
+"""The history of one page or one site in a crawl's database: which page linked to it, when it was fetched, what its site did before.
+
+`trapline explain` uses it. This module reads rows and never the frontier, so it does not know why a page still waits.
+It is plain Python and scans whole tables: fast enough for people, too slow for the crawl loop.
+"""
+
+import sqlite3
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from trapline.crawler.engine.records import AbandonedSite
+from trapline.crawler.engine.status import PAGES
+from trapline.crawler.inspect.database_reader import options, scope
+from trapline.crawler.inspect.summary import REJECTED, span_of
+from trapline.errors import ConfigError, nearest
+from trapline.fetch.urls import canonical, origin
+from trapline.frontier import FETCHED
+
+_LEAST_STOP_S = 1.0  # a shorter gap is only a slow commit
+_MOST_CANDIDATES = 20_000  # names among which the nearest one is looked for
+
+
+class Target(NamedTuple):
+    """The page or site that the user asked about. `page` is None for a whole site."""
+
+    site: int
+    page: int | None
+    name: str
+
+
+class Try(NamedTuple):
+    """One attempt of a visit to fetch a page."""
+
+    number: int  # its place among all fetches, in order of sending
+    visit: int
+    place: int  # its place among the fetches of its visit
+    of: int  # number of fetches of its visit
+    started: float
+    total_s: float
+    result: int
+    status: int
+    error: str
+    bytes: int
+    address: str
+
+
+class Discovery(NamedTuple):
+    url: str  # of the first page that linked to it
+    at: float
+    others: int  # number of other pages that link to it
+
+
+@dataclass(frozen=True, slots=True)
+class PageHistory:
+    url: str
+    is_seed: bool
+    discovery: Discovery | None
+    tries: list[Try]
+    site_before: float | None  # when the site's visit before the first try ended; None: there was none
+    fetched_before: int | None  # number of pages of its site fetched before it; None: it was not fetched
+    began: float  # when the crawl began
+    abandoned_sites: AbandonedSite | None  # its site, if it was abandoned
+    stops: list[tuple[float, float]]  # begin and end of each time between two runs
+
+    @property
+    def fetched(self) -> bool:
+        return any(attempt.result == FETCHED for attempt in self.tries)
+
+
+class SiteHistory(NamedTuple):
+    origin: str
+    known: int
+    fetched: int
+    visits: int
+    first: float | None
+    last: float | None
+    began: float
+    abandoned_sites: AbandonedSite | None
+
+
+def found(database: sqlite3.Connection, text: str) -> Target:
+    """Return the page or site that a user named. Raise `ConfigError` with the nearest name if the crawl does not know it.
+
+    A site is written without a path: `example.org`, `https://example.org`.
+    """
+    scheme, separator, rest = text.partition("://")
+    if "/" not in (rest if separator else scheme):
+        return _site_named(database, text)
+    url = canonical(text)
+    if url is None:
+        raise ConfigError(f"{text}: neither an http or https URL nor a site")
+    row = database.execute("select site, id, url from page where url = ?", (url,)).fetchone()
+    if row is None:
+        hint = _left_out(database, url) or _nearest_page(database, url)
+        raise ConfigError(f"{url}: {hint}")
+    return Target(*row)
+
+
+def _site_named(database: sqlite3.Connection, text: str) -> Target:
+    given = [text] if "://" in text else [f"http://{text}", f"https://{text}"]
+    origins = [(canonical(url) or url).removesuffix("/") for url in given]
+    marks = ", ".join("?" * len(origins))
+    row = database.execute(f"select id, origin from site where origin in ({marks}) order by id", origins).fetchone()
+    if row is None:
+        known = database.execute(f"select origin from site limit {_MOST_CANDIDATES}").fetchall()
+        raise ConfigError(
+            f"{text}: the crawl does not know this site; {_near(origins[0], [name for (name,) in known])}"
+        )
+    return Target(row[0], None, row[1])
+
+
+def _left_out(database: sqlite3.Connection, url: str) -> str:
+    reason = scope(database).admits(url)
+    return f"the crawl does not know this page; it rejects links to it: {REJECTED[reason]}" if reason else ""
+
+
+def _nearest_page(database: sqlite3.Connection, url: str) -> str:
+    name = origin(url)
+    site = database.execute("select id from site where origin = ?", (name,)).fetchone()
+    if site is None:
+        known = database.execute(f"select origin from site limit {_MOST_CANDIDATES}").fetchall()
+        return f"the crawl knows neither this page nor its site; {_near(name, [known_name for (known_name,) in known])}"
+    known = database.execute(f"select url from page where site = ? limit {_MOST_CANDIDATES}", site).fetchall()
+    return f"the crawl does not know this page; {_near(url, [known_url for (known_url,) in known])}"
+
+
+def _near(name: str, known: list[str]) -> str:
+    hint = nearest(name, known)
+    return (
+        hint
+        if hint.startswith("did you mean")
+        else f"it knows {len(known):,} others, such as {known[0]}"
+        if known
+        else "it knows none"
+    )
+
+
+def page_account(database: sqlite3.Connection, target: Target) -> PageHistory:
+    assert target.page is not None
+    tries = _tries(database, target.page)
+    first = next((one for one in tries if one.result == FETCHED), None)
+    return PageHistory(
+        url=target.name,
+        is_seed=target.name in options(database).seeds,
+        discovery=_discovery(database, target.page),
+        tries=tries,
+        site_before=_end_of_visit_before(database, target.site, tries[0]) if tries else None,
+        fetched_before=_fetched_before(database, target.site, first) if first else None,
+        began=span_of(database).began,
+        abandoned_sites=_abandoned_sites(database, target.site),
+        stops=_stops(database),
+    )
+
+
+def _tries(database: sqlite3.Connection, page: int) -> list[Try]:
+    rows = database.execute(
+        "select visit, started, total_s, result, status, error, bytes, address from fetch where page = ? order by started",
+        (page,),
+    ).fetchall()
+    found = []
+    for visit, started, *rest in rows:
+        (number,) = database.execute("select count(*) from fetch where started < ?", (started,)).fetchone()
+        of_visit = "select count(*), total(started < ?) from fetch where visit = ?"
+        together, before = database.execute(of_visit, (started, visit)).fetchone()
+        found.append(Try(number + 1, visit, int(before) + 1, together, started, *rest))
+    return found
+
+
+def _discovery(database: sqlite3.Connection, page: int) -> Discovery | None:
+    """Return the first fetched page that links to this page.
+
+    SQLite finds the bytes of the id anywhere in the links; whether they are one id, at a multiple of four bytes, is checked here.
+    """
+    wanted = page.to_bytes(4, "little")
+    rows = database.execute(
+        "select fetch.page, started + total_s, links from fetch where instr(links, ?) > 0 order by 2", (wanted,)
+    )
+    linking: dict[int, float] = {}
+    for source, at, links in rows:
+        if _has(bytes(links), wanted) and source != page:
+            linking.setdefault(source, at)  # the first fetch counts; the page may have been refetched since
+    if not linking:
+        return None
+    source = min(linking, key=linking.__getitem__)
+    (url,) = database.execute("select url from page where id = ?", (source,)).fetchone()
+    return Discovery(url, linking[source], len(linking) - 1)
+
+
+def _has(links: bytes, wanted: bytes) -> bool:
+    return any(links[at : at + 4] == wanted for at in range(0, len(links), 4))
+
+
+def _end_of_visit_before(database: sqlite3.Connection, site: int, attempt: Try) -> float | None:
+    (end,) = database.execute(
+        "select max(started + total_s) from fetch join page on page.id = fetch.page"
+        " where page.site = ? and fetch.started < ? and fetch.visit != ? and fetch.address != ''",
+        (site, attempt.started, attempt.visit),
+    ).fetchone()
+    return end
+
+
+def _stops(database: sqlite3.Connection) -> list[tuple[float, float]]:
+    """Return begin and end of each time between two runs, in which the clock goes on and the seconds of crawling do not.
+
+    The last row of progress of a run is its end.
+    """
+    return database.execute(
+        "select before, before + stopped from (select lag(at) over moment as before,"
+        " (at - lag(at) over moment) - (seconds - lag(seconds) over moment) as stopped"
+        f" from progress window moment as (order by rowid)) where stopped > {_LEAST_STOP_S}"
+    ).fetchall()
+
+
+def _fetched_before(database: sqlite3.Connection, site: int, attempt: Try) -> int:
+    (number,) = database.execute(
+        f"select {PAGES} from fetch join page on page.id = fetch.page where page.site = ? and started < ?",
+        (site, attempt.started),
+    ).fetchone()
+    return int(number)
+
+
+def site_account(database: sqlite3.Connection, target: Target) -> SiteHistory:
+    (known,) = database.execute("select count(*) from page where site = ?", (target.site,)).fetchone()
+    fetched, visits, first, last = database.execute(
+        f"select {PAGES}, count(distinct visit), min(started), max(started + total_s)"
+        " from fetch join page on page.id = fetch.page where page.site = ? and fetch.address != ''",
+        (target.site,),
+    ).fetchone()
+    began, abandoned_sites = span_of(database).began, _abandoned_sites(database, target.site)
+    return SiteHistory(target.name, known, fetched, visits, first, last, began, abandoned_sites)
+
+
+def _abandoned_sites(database: sqlite3.Connection, site: int) -> AbandonedSite | None:
+    row = database.execute("select * from abandoned_site where site = ?", (site,)).fetchone()
+    return None if row is None else AbandonedSite(*row)
