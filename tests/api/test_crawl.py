@@ -193,7 +193,8 @@ def test_a_cancelled_task_stops_its_crawl() -> None:
 
 def test_ctrl_c_stops_the_crawl_and_leaves_a_folder_that_resumes(server: SmallServer, tmp_path: Path) -> None:
     program = (
-        "import time\nfrom trapline import crawl\n"
+        "import signal, time\nfrom trapline import crawl\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # may be ignored by the parent process
         f"for page in crawl({home(server)!r}, output={str(tmp_path / 'out')!r}, **{OPTIONS!r}):\n"
         "    print(page.url, flush=True)\n    time.sleep(0.01)\n"
     )

@@ -48,9 +48,9 @@ class CrawlResult:
         )}  # fmt: skip
 
 
-def crawl(folder: Path, *args: object) -> CrawlResult:
+def crawl(folder: Path, *args: object, exit_code: int = 0) -> CrawlResult:
     """Run a crawl to its end."""
-    assert run(["crawl", *map(str, args), *FAST, "-o", str(folder)]) == 0
+    assert run(["crawl", *map(str, args), *FAST, "-o", str(folder)]) == exit_code
     return CrawlResult(folder)
 
 

@@ -207,7 +207,10 @@ def test_invalid_certificates_are_accepted_only_on_request(tmp_path: Path) -> No
     trustme.CA().issue_cert("site-0.test").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "cert.pem"))
     with serve(build_web(numbered(1, 3)), tls=(tmp_path / "cert.pem", None)) as server:
         given = (*server.seed_urls, "--hosts", hosts_of(server, tmp_path), "--max-failed-visits", "1")
-        wary, trusting = crawl(tmp_path / "wary", *given), crawl(tmp_path / "trusting", *given, "--insecure")
+        wary, trusting = (
+            crawl(tmp_path / "wary", *given, exit_code=3),
+            crawl(tmp_path / "trusting", *given, "--insecure"),
+        )
     assert (wary.summary["pages_fetched"], trusting.summary["pages_fetched"]) == (0, 3)
     assert set(wary.summary["errors_by_kind"]) == {"tls"}
 
@@ -218,7 +221,15 @@ def test_invalid_certificates_are_accepted_only_on_request(tmp_path: Path) -> No
 def test_failed_pages_are_retried_as_often_as_the_option_says(tmp_path: Path) -> None:
     with serve(build_web(numbered(1, 1, [[]]), Behaviour(faults=(("error", 1.0),)), names="address")) as server:
         for retries in (0, 3):
-            left = crawl(tmp_path / f"{retries}", *server.seed_urls, "--retries", retries, "--max-failed-visits", "99")
+            left = crawl(
+                tmp_path / f"{retries}",
+                *server.seed_urls,
+                "--retries",
+                retries,
+                "--max-failed-visits",
+                "99",
+                exit_code=3,
+            )
             assert left.summary["errors"] == len(left.rows("select 1 from fetch")) == retries + 1
 
 
@@ -226,7 +237,7 @@ def test_slow_and_large_responses_are_cut_at_their_limits(chain: Served, tmp_pat
     left = crawl(tmp_path / "large", *chain.seed_urls, "--max-body", "1kB", "--max-pages", "1")
     assert left.rows("select truncated, bytes from fetch") == [("length", 1000)]
     with serve(build_web(numbered(1, 1, [[]]), Behaviour(faults=(("silent", 1.0),)), names="address")) as server:
-        left = crawl(tmp_path / "slow", *server.seed_urls, "--timeout", "200ms", "--retries", "0")
+        left = crawl(tmp_path / "slow", *server.seed_urls, "--timeout", "200ms", "--retries", "0", exit_code=3)
     assert left.rows("select error from fetch") == [("timeout",)]
 
 

@@ -318,6 +318,7 @@ def _why_not_connected(error: Exception, tls: ssl.SSLContext | None) -> str:
 def reason_of(error: Exception) -> str:
     """Return why a connection failed, in the words of the system.
 
+    >>> import errno
     >>> reason_of(ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed ('127.0.0.1', 9)"))
     'connection refused'
     """
