@@ -4,11 +4,13 @@ import asyncio
 import gzip
 import logging
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,6 @@ import pytest
 from tests.crawler.small_server import NOT_FOUND, SmallServer, moved, page, small_server
 from trapline import crawl
 from trapline.api.page import FailedFetch, Page
-from trapline.cli import run
 from trapline.cli.crawl.options import SECTIONS, SETTINGS
 from trapline.crawler.engine.page_stream import MOST_READY
 from trapline.crawler.engine.settings import CrawlSettings
@@ -299,13 +300,11 @@ def test_hooks_that_are_not_awaited_cannot_be_coroutine_functions() -> None:
 
 
 def test_one_partition_of_a_crawl_is_not_resumed_alone(server: SmallServer, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    options = ["--allow-private", "--delay", "0", "--max-pages", "20", "--quiet"]
-    assert run(["crawl", home(server), *options, "--processes", "2", "-o", str(out)]) == 0
-    with pytest.raises(ConfigError, match="is one partition of the crawl"):
-        list(crawl(resume=out / "partition-0", max_pages=30))
-    with pytest.raises(ConfigError, match="several processes"):
-        list(crawl(resume=out, max_pages=30))
+    list(crawl(home(server), output=tmp_path / "out", max_pages=1, **OPTIONS))
+    with closing(sqlite3.connect(tmp_path / "out" / "crawl.db")) as database, database:
+        database.execute("insert into meta values ('partition', '0 of 2')")
+    with pytest.raises(ConfigError, match="is one partition of a crawl of several processes"):
+        list(crawl(resume=tmp_path / "out", max_pages=30))
 
 
 def test_failed_fetches_go_to_on_error() -> None:

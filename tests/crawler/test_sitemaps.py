@@ -16,6 +16,7 @@ import pytest
 
 from tests.cli.crawling import Captured, CrawlResult
 from tests.crawler.small_server import NOT_FOUND, Part, SmallServer, moved, page, small_server
+from tests.effort import slow
 from trapline.cli import run
 from trapline.crawler.recrawl.list_queue import MOST_LEVELS, MOST_REQUESTS
 from trapline.graph.formats.textfile import LoadOptions
@@ -280,6 +281,7 @@ def test_with_one_page_per_visit_every_second_visit_requests_a_list(tmp_path: Pa
         assert crawl.summary["politeness_violations"] == 0
 
 
+@slow
 def test_a_long_sitemap_of_a_site_with_one_page_is_read_to_its_end(tmp_path: Path) -> None:
     """The list is read in a thread while nothing else is left to do: the crawl waits for it."""
 
@@ -396,6 +398,7 @@ def _until(holds: Callable[[], Any], within_s: float = 240.0) -> None:
 # ---- several processes, and refetches
 
 
+@slow
 def test_lists_in_several_processes(tmp_path: Path) -> None:
     def sites(url: Callable[[str], str]) -> Mapping[str, Site]:
         own = {"/": page(), "/listed": page(), "/also": page()}
