@@ -373,6 +373,9 @@ def test_settings_have_the_names_and_defaults_of_the_command_line() -> None:
         ({"seeds": "x.test", "connections": 0}, "connections"),
         ({"seeds": "x.test", "timeout": 0}, "total_s"),
         ({"resume": "y", "max_pages": 0}, "max_pages"),
+        ({"seeds": "x.test", "delay": "5s"}, "delay is '5s'; give a number"),
+        ({"seeds": "x.test", "connections": True}, "connections is True; give a number"),
+        ({"seeds": "x.test", "http": 1.1}, "http is 1.1; give a text"),
     ],
 )
 def test_mistakes_are_reported_when_the_crawl_is_made(given: dict[str, Any], said: str) -> None:

@@ -154,6 +154,16 @@ class CrawlSettings:
         )
 
     def _check(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if (
+                one.name in _NUMBERS
+                and value is not None
+                and (isinstance(value, bool) or not isinstance(value, int | float))
+            ):
+                raise ConfigError(f"{one.name} is {value!r}; give a number: seconds, bytes, or a share between 0 and 1")
+            if one.name in _TEXTS and not isinstance(value, str):
+                raise ConfigError(f"{one.name} is {value!r}; give a text")
         for name in (
             "connections",
             "max_failed_visits",
@@ -212,6 +222,16 @@ class CrawlSettings:
             rate=_limit(self.refresh_rate),
             continuous=self.continuous,
         )
+
+
+_TEXTS = ("strategy", "quality", "scope", "refresh_policy", "http", "contact", "estimator", "warc_prefix")
+_NUMBERS = (
+    "connections", "max_pages", "max_time", "max_bytes", "seed", "refresh_share", "refresh_price", "refresh_rate",
+    "delay", "ip_delay", "small_site_pages", "small_site_delay", "per_connection", "retries", "backoff",
+    "max_backoff", "max_pages_per_site", "max_depth", "max_depth_dynamic", "pause", "bandwidth", "site_bandwidth",
+    "timeout", "max_body", "max_failed_visits", "batch", "batch_min_active", "rescore", "alpha", "first_connection",
+    "first_response", "first_requests", "warc_size",
+)  # fmt: skip
 
 
 def _several(given: str | Sequence[str]) -> tuple[str, ...]:
