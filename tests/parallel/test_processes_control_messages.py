@@ -73,7 +73,7 @@ def test_a_robots_txt_that_redirects_to_a_site_of_another_partition_is_used(tmp_
         name_server({name: Name((address,)) for name, address in ADDRESS.items()}) as where,
     ):
         servers.append(server)
-        args = arguments_for(server.port, tmp_path / "hosts", "a.test/")
+        args = [*arguments_for(server.port, tmp_path / "hosts", "a.test/"), "--no-sitemaps"]
         args += ["--nameserver", where] if by == "name server" else ["--hosts", tmp_path / "hosts"]
         assert crawl(*args, "-o", tmp_path / "alone") == 0
         requested_alone = {(one.host, one.target) for one in server.log}

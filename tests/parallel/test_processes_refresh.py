@@ -103,7 +103,7 @@ def test_the_new_owner_of_a_page_continues_when_the_crawl_grows(tmp_path: Path, 
             4,
             "--continuous",
         ]
-        options += ["--refresh-rate", 60]
+        options += ["--refresh-rate", 60, "--no-sitemaps"]
 
         def send_pings() -> None:
             wait_for(lambda: all(has(folder / f"partition-{at}", 1) for at in range(2)))
