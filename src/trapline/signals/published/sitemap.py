@@ -62,8 +62,8 @@ class Sitemap(NamedTuple):
 def read_sitemap(body: bytes, url: str, cited: bool, now: float, site: str = "") -> Sitemap:
     """Parse the sitemap at `url`.
 
-    A sitemap speaks for the pages of its host in its folder and below. If the robots.txt of `site` has `cited` it, it speaks for all
-    pages of that site's host; without a `site`, for all of its own host. `site` may also be several sites, separated by spaces, or
+    A sitemap speaks for the pages of its host in its folder and below. If the robots.txt of `site` has `cited` it, it also speaks for
+    all pages of that site's host; without a `site`, for all of its own host. `site` may also be several sites, separated by spaces, or
     ANY_HOST.
 
     >>> found = read_sitemap(b"<urlset><url><loc>/a</loc><lastmod>1970-01-02</lastmod></url>", "http://a.org/s.xml", False, 1e9)
@@ -92,8 +92,9 @@ class _SitemapReading:
         self.sitemaps: list[SitemapEntry] = []
         self._resolve = FileUrls(url)
         own_host = host_of(self._resolve.base)
-        self._hosts = [host_of(FileUrls(name).base) for name in site.split()] if cited and site else [own_host]
-        folders = [f"{host}/" for host in self._hosts] if cited else [folder_of(self._resolve.base)]
+        cited_by = [host_of(FileUrls(name).base) for name in (site.split() if site else [url])] if cited else []
+        self._hosts = [*cited_by, own_host]
+        folders = [*(f"{host}/" for host in cited_by), folder_of(self._resolve.base)]
         if cited and site == ANY_HOST:
             folders = [""]
         self._own = tuple(scheme + folder for folder in folders for scheme in ("http://", "https://"))
