@@ -233,8 +233,7 @@ class Crawl:
     def _run(self) -> dict[str, Any]:
         from trapline.crawler.engine.run import run_crawl
         from trapline.crawler.files.opening import opened, prepare_new, prepare_old
-        from trapline.parallel.folder.manifest import is_parallel
-        from trapline.parallel.folder.partition_folder import refuse_partition
+        from trapline.parallel.folder.manifest import is_parallel, refuse_partition
 
         if self._resume is None:
             prepared = prepare_new(self._options, self._output)

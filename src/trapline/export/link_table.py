@@ -38,7 +38,7 @@ from page left join last_fetch on last_fetch.page = page.id left join fetch usin
 _FULL_SITES = "select origin from site where id in (select site from page group by site having count(*) >= ?)"
 
 
-class Target(NamedTuple):
+class LinkTarget(NamedTuple):
     id: int
     url: str
     status: int | None  # of its last fetch
@@ -62,7 +62,7 @@ def links(source: ExportSource) -> Iterator[Row]:
             yield _row(page, url, target, link, reason or reasons.why_not(url, target))
 
 
-def _row(page: ArchivedPage, url: str | None, target: Target | None, link: PageLink | None, reason: str) -> Row:
+def _row(page: ArchivedPage, url: str | None, target: LinkTarget | None, link: PageLink | None, reason: str) -> Row:
     """Return a row. `link` is None if the record of the page cannot be read."""
     described = (link.text, link.rel or None, link.element, link.href) if link else (None,) * 4
     known = (target.id, target.status or None) if target else (None, None)
@@ -105,9 +105,9 @@ class _Targets:
 
     def __init__(self, source: ExportSource) -> None:
         self._source = source
-        self._known: dict[int, Target] = {}
+        self._known: dict[int, LinkTarget] = {}
 
-    def of(self, links: bytes) -> dict[str, Target]:
+    def of(self, links: bytes) -> dict[str, LinkTarget]:
         """Return the pages in a blob of the column `links`, by URL."""
         ids = np.frombuffer(links, "<i4").tolist()
         if len(self._known) > _MOST_KNOWN:
@@ -115,7 +115,9 @@ class _Targets:
         new = [id for id in ids if id not in self._known]
         for first in range(0, len(new), _IDS_AT_ONCE):
             some = ", ".join(map(str, new[first : first + _IDS_AT_ONCE]))
-            self._known.update((row[0], Target(*row)) for row in self._source.database.execute(f"{_TARGETS} ({some})"))
+            self._known.update(
+                (row[0], LinkTarget(*row)) for row in self._source.database.execute(f"{_TARGETS} ({some})")
+            )
         found = (self._known[id] for id in ids if id in self._known)
         return {target.url: target for target in found}
 
@@ -129,7 +131,7 @@ class _Reasons:
         most = KNOWN_PER_FETCHED * source.options.rules.pages_per_site  # 0: no limit
         self._full = {name for (name,) in source.database.execute(_FULL_SITES, (most,))} if most else frozenset()
 
-    def why_not(self, url: str | None, target: Target | None) -> str:
+    def why_not(self, url: str | None, target: LinkTarget | None) -> str:
         """Return why the crawl does not follow a link to `url`, or "". `target`: the page that the crawl took it for, if it did."""
         if url is None:
             return NO_URL

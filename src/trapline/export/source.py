@@ -32,7 +32,7 @@ group by digest having count(*) > 1"""
 _TEMPORARY = {"last_fetch": _LAST_FETCH, "last_body": _LAST_BODY, "first_of_digest": _FIRST_OF_DIGEST}
 
 
-class Bounds(NamedTuple):
+class LastRows(NamedTuple):
     """The last row of each table that belongs to the export; -1: there is none."""
 
     site: int
@@ -62,7 +62,7 @@ class ExportSource:
         self.database = connect(self.folder)
         self.progress = progress
         self.options, self.scope = options(self.database), scope(self.database)
-        self.bounds = Bounds(
+        self.bounds = LastRows(
             *self.database.execute(
                 "select ifnull((select max(id) from site), -1), ifnull((select max(id) from page), -1),"
                 " ifnull((select max(seq) from fetch), -1)"

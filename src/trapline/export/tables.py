@@ -16,7 +16,7 @@ _TIME = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True)
-class Table:
+class ExportTable:
     rows: Callable[[ExportSource], Iterator[Row]]
     columns: Mapping[str, Any]  # name and type
 
@@ -26,14 +26,14 @@ class Table:
 
 
 TABLES = {
-    "pages": Table(
+    "pages": ExportTable(
         pages,
         {
             "id": _LONG, "url": _TEXT, "site": _TEXT, "state": _TEXT, "status": _INT, "error": _TEXT, "mime": _TEXT,
             "bytes": _LONG, "fetched_at": _TIME, "digest": _TEXT, "noindex": _YES, "nofollow": _YES, "noarchive": _YES,
         },
     ),
-    "fetches": Table(
+    "fetches": ExportTable(
         fetches,
         {
             "id": _LONG, "page_id": _LONG, "url": _TEXT, "site": _TEXT, "visit": _LONG, "address": _TEXT, "started_at": _TIME,
@@ -42,21 +42,21 @@ TABLES = {
             "warc_offset": _LONG, "warc_length": _LONG,
         },
     ),
-    "sites": Table(
+    "sites": ExportTable(
         sites,
         {
             "id": _LONG, "origin": _TEXT, "pages_known": _LONG, "pages_fetched": _LONG, "pages_failed": _LONG,
             "pages_forbidden": _LONG, "bytes": _LONG, "robots_status": _INT, "abandoned": _TEXT, "abandoned_why": _TEXT,
         },
     ),
-    "links": Table(
+    "links": ExportTable(
         links,
         {
             "source": _TEXT, "target": _TEXT, "text": _TEXT, "rel": _TEXT, "element": _TEXT, "href": _TEXT, "followed": _YES,
             "reason": _TEXT, "source_id": _LONG, "target_id": _LONG, "target_status": _INT,
         },
     ),
-    "text": Table(
+    "text": ExportTable(
         text,
         {"page_id": _LONG, "url": _TEXT, "fetched_at": _TIME, "title": _TEXT, "text": _TEXT},
     ),

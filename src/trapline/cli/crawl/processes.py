@@ -40,8 +40,7 @@ def is_in_parts(given: dict[str, Any]) -> bool:
         if given["ray"] is not None and processes is None:
             raise ConfigError("--ray needs a number of processes; also give --processes N")
         return given["ray"] is not None or (processes is not None and processes > 1)
-    from trapline.parallel.folder.manifest import is_parallel
-    from trapline.parallel.folder.partition_folder import refuse_partition
+    from trapline.parallel.folder.manifest import is_parallel, refuse_partition
 
     refuse_partition(resume)
     if processes is not None and processes > 1 and not is_parallel(resume):

@@ -1,7 +1,7 @@
 """The stream of pages from a crawl to a Python program. The crawl runs in a thread of its own; the program takes the pages.
 
 A page is handed over when it is on disk, or at once if the crawl has no folder. The crawl starts no new request while the
-program is behind (`is_full`), so a slow program slows the crawl down and does not fill the memory.
+program is behind (`holds_up`), so a slow program slows the crawl down and does not fill the memory.
 
 The crawl's thread calls `connect`, `came`, `committed` and `end`; the program calls `take`, `stop` and, once before that,
 `on_news`. The lock protects what both use: the pages and failures that are ready, and the end.
@@ -49,7 +49,7 @@ class StreamedFetch(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Crawl:
+class _CrawlCalls:
     """What the stream needs of the crawl. The functions are called in the thread of the crawl."""
 
     call: Callable[[Callable[[], None]], object]  # calls a function in the thread of the crawl; may be called anywhere
@@ -63,7 +63,7 @@ class PageStream:
     def __init__(self, most_ready: int = MOST_READY, most_bytes: int = MOST_BYTES) -> None:
         self._most_ready, self._most_bytes = most_ready, most_bytes
         self._lock = threading.RLock()  # garbage collection may call `stop` while this thread holds it
-        self._crawl: _Crawl | None = None
+        self._crawl: _CrawlCalls | None = None
         self._uncommitted: deque[tuple[int, StreamedFetch]] = deque()  # with the number of the batch
         self._ready: list[StreamedFetch] = []
         self._ready_bytes = 0
@@ -87,7 +87,7 @@ class PageStream:
         urls: Callable[[list[int]], list[str]],
     ) -> None:
         with self._lock:
-            self._crawl = _Crawl(call, go_on, stop, depths, urls)
+            self._crawl = _CrawlCalls(call, go_on, stop, depths, urls)
             is_stopped = self._stopped
         if is_stopped:  # before the crawl began
             call(stop)
@@ -97,9 +97,8 @@ class PageStream:
         for page, links in fetched:
             self._note_links(page, np.frombuffer(links, "<i4"))
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the crawl must start no new request, because the program is behind."""
+    def holds_up(self) -> bool:
+        """Return whether the crawl must start no new request, because the program is behind. If so, `take` lets it go on."""
         with self._lock:
             is_behind = len(self._ready) >= self._most_ready or self._ready_bytes >= self._most_bytes
             self._held_up = is_behind and not self._stopped
@@ -180,6 +179,6 @@ class PageStream:
         if crawl is not None:
             self._call(crawl, crawl.stop)
 
-    def _call(self, crawl: "_Crawl", function: Callable[[], None]) -> None:
+    def _call(self, crawl: "_CrawlCalls", function: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the crawl has just ended, and its event loop is closed
             crawl.call(function)

@@ -143,7 +143,7 @@ class LiveCrawl:
         self._crawler.full = lambda: self._store.full
         if (stream := self._stream) is not None:
             self._crawler.stream = stream
-            self._crawler.full = lambda: self._store.full or stream.is_full
+            self._crawler.full = lambda: self._store.full or stream.holds_up()
             if self._folder is not None and not self._crawl.new:
                 stream.restore(resume.links_in(self._folder))
             stream.connect(

@@ -100,6 +100,23 @@ def is_parallel(folder: Path) -> bool:
     return (folder / MANIFEST).is_file()
 
 
+def refuse_partition(folder: Path) -> None:
+    """Refuse to resume one partition alone: it would take the whole web as its own. This also holds for a partition that was moved."""
+    if is_parallel(folder):
+        return
+    reading = Reading(folder)
+    is_partition = "partition" in reading.meta()
+    reading.close()
+    if not is_partition:
+        return
+    whole = folder.absolute().parent
+    if is_parallel(whole):
+        raise ConfigError(f"{folder}: is one partition of the crawl in {whole}; resume that crawl: --resume {whole}")
+    raise ConfigError(
+        f"{folder}: is one partition of a crawl of several processes; move it back there, and resume the whole crawl"
+    )
+
+
 def create(
     folder: Path,
     options: CrawlOptions,
