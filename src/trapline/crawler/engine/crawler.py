@@ -112,9 +112,8 @@ class Crawler:
         self.stopped_by = ""
         # Limit for the pages fetched and in flight. One of several partitions may have a share of the goal.
         self.most_pages = settings.goals.pages
-        self.full: Callable[[], bool] = lambda: (
-            False
-        )  # returns whether the store is behind, or the program that takes the pages
+        # Returns whether the store is behind, or the program that takes the pages.
+        self.full: Callable[[], bool] = lambda: False
         self.stream: PageStream | None = None  # to the program that takes the pages; None: there is none
         self._waiting = Waiting()
         self._asking = self._is_scoring = False
@@ -273,7 +272,7 @@ class Crawler:
         return max(requested, min(self.tally.fetched + self.active - len(self.out_of_band), self.most_pages))
 
     def waits(self, go_on: Callable[[], None]) -> bool:
-        """Return whether the store is behind. If so, `go_on` is called when the store has room again."""
+        """Return whether the store or the program is behind. If so, `go_on` is called when it has room again."""
         if not self.full():
             return False
         self._waiting.for_store(go_on)
@@ -289,7 +288,7 @@ class Crawler:
         self._waiting.leaves(go_on)
 
     def go_on(self) -> None:
-        """Continue the visits that wait for the store: it has room again."""
+        """Continue the visits that wait for the store, or for the program: it has room again."""
         self._waiting.store_has_room()
         self.soon()
 

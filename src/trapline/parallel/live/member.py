@@ -252,9 +252,8 @@ class LiveMember:
         if "stop" in order:
             self._crawler.stop(order["stop"])
         if "cut" in order:
-            signal.raise_signal(
-                signal.SIGINT
-            )  # like a second Ctrl-C of the user here: crawler/engine/run.py handles it
+            # Like a second Ctrl-C of the user here: crawler/engine/run.py handles it.
+            signal.raise_signal(signal.SIGINT)
 
     def _answer(self, line: SecureStream, round_: int) -> None:
         crawler = self._crawler
