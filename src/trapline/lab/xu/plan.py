@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from trapline.lab.paper import HOLDS, PaperChart, PaperClaim, PaperItem, PaperTable, every
+from trapline.lab.paper import HOLDS, IN_PART, PaperChart, PaperClaim, PaperItem, PaperTable, every
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.trace_study import MEASURES, TraceStudy, capacity_for
 from trapline.lab.xu.figures import LEVELS, OURS, WITHOUT_C, Numbers, Values, XuCell, XuClaim, XuFigure, figures
@@ -302,6 +302,7 @@ def _signed(value: float, claim: XuClaim) -> str:
 
 
 def _counted(settings: Sequence[tuple[PaperClaim, float]], claim: XuClaim) -> str:
-    held = sum(one.verdict == HOLDS for one, _ in settings)
+    held, partly = (sum(one.verdict == verdict for one, _ in settings) for verdict in (HOLDS, IN_PART))
     low, high = (pick(worst for _, worst in settings) for pick in (min, max))
-    return f"holds in {held} of {len(settings)} settings, {_signed(low, claim)} to {_signed(high, claim)}"
+    in_part = f" (in part in {partly} more)" if partly else ""
+    return f"holds in {held} of {len(settings)} settings{in_part}, {_signed(low, claim)} to {_signed(high, claim)}"
