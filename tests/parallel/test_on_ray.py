@@ -146,7 +146,8 @@ def test_a_lost_head_ends_the_crawl_in_order(
     """A server that we can close plays the head, because other tests need the real one."""
     from trapline.parallel.ray import head, joining
 
-    folder, stand_in = tmp_path / "c", socket.create_server(("127.0.0.1", 0))
+    # It accepts nothing: with a short queue it would seem to be gone after some seconds.
+    folder, stand_in = tmp_path / "c", socket.create_server(("127.0.0.1", 0), backlog=4096)
     part = folder / "partition-0"
     monkeypatch.setattr(head, "_ASK_EVERY_S", 0.1)
     monkeypatch.setattr(head, "_SILENCE_S", 0.5)

@@ -45,6 +45,11 @@ def test_the_bins_add_up_exactly_to_the_total(found: list[tuple[float, float, in
     assert int(parts.sum()) == sum(span[2] for span in found)
 
 
+def test_an_interval_of_no_length_leaves_other_bins_alone() -> None:
+    begin, end, edges = np.array([0.0, 2.0]), np.array([1e-310, 3.0]), np.array([0.0, 5e-311, 2.5, 3.0])
+    assert timing.in_bins(begin, end, np.array([7, 10]), edges).tolist() == [7, 5, 5]
+
+
 @given(st.lists(spans.filter(lambda span: span[1] - span[0] > 1e-3), min_size=1, max_size=8), edge_lists)
 def test_a_bin_has_the_amount_between_its_edges(found: list[tuple[float, float, int]], edges: list[float]) -> None:
     within = [-1.0, *edges, 2e7]  # everything lies inside

@@ -20,6 +20,7 @@ Spans = tuple[Floats, Floats]
 """Begin and end of each of several intervals."""
 
 MICROSECONDS = 1_000_000
+_SHORTEST_S = 1e-9
 
 
 class CrawlCourse(NamedTuple):
@@ -80,7 +81,8 @@ def _pace(end: Floats) -> Floats:
 def in_bins(begin: Floats, end: Floats, amount: Counts, edges: Floats) -> Counts:
     """Return how much of the amounts falls into each bin: [bins]. Each amount is spread evenly over its own interval.
 
-    Amounts outside the edges belong to the first or last bin. The sum over the bins is exactly the sum of the amounts.
+    Amounts outside the edges belong to the first or last bin. The sum over the bins is exactly the sum of the amounts. An
+    interval of less than a nanosecond is a moment: its rate may be infinite.
 
     >>> in_bins(np.array([0.0]), np.array([3.0]), np.array([30]), np.array([0.0, 1.0, 4.0])).tolist()
     [10, 20]
@@ -90,7 +92,7 @@ def in_bins(begin: Floats, end: Floats, amount: Counts, edges: Floats) -> Counts
         return np.zeros(0, np.int64)
     first = np.clip(np.searchsorted(edges, begin, side="right") - 1, 0, bins - 1)
     last = np.clip(np.searchsorted(edges, end, side="left") - 1, first, bins - 1)
-    across = last > first
+    across = (last > first) & (end - begin > _SHORTEST_S)
     parts = np.zeros(bins)
     parts += np.bincount(first[~across], amount[~across], bins)
     begin, end, first, last = begin[across], end[across], first[across], last[across]
