@@ -9,8 +9,9 @@ TIMEOUT = "timeout"  # of the first byte, or of the whole response
 PROTOCOL = "protocol"  # not HTTP as we understand it
 TOO_LARGE = "too-large"  # the headers
 ENCODING = "encoding"  # a content coding that is unknown, broken, or expands too far
+MIME = "mime"  # a media type that the crawl does not want; the body was not read
 ROBOTS = "robots"  # disallowed by robots.txt; no request was made
 HTTP = "http"  # a response with a status of 400 or above
 STOPPED = "stopped"  # abandoned, because the crawl was stopped
 
-KINDS = (DNS, ADDRESS, CONNECT, TLS, CLOSED, TIMEOUT, PROTOCOL, TOO_LARGE, ENCODING, ROBOTS, HTTP, STOPPED)
+KINDS = (DNS, ADDRESS, CONNECT, TLS, CLOSED, TIMEOUT, PROTOCOL, TOO_LARGE, ENCODING, MIME, ROBOTS, HTTP, STOPPED)

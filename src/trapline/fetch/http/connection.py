@@ -23,6 +23,8 @@ from typing import Protocol, cast
 from trapline.errors import InvariantError
 from trapline.fetch.failure import CLOSED, CONNECT, PROTOCOL, STOPPED, TIMEOUT, TLS
 from trapline.fetch.http.http1 import Response, ResponseReader
+from trapline.fetch.http.mime_filter import MimeFilter
+from trapline.fetch.http.proxy import Proxy, ProxyError, ProxyUnreachableError, tunnel
 from trapline.fetch.http.throttle import Throttle
 from trapline.fetch.limits import Limits
 
@@ -67,12 +69,15 @@ def open_connection(
     tls: ssl.SSLContext | None = None,
     server_name: str = "",
     throttle: Throttle | None = None,
+    mimes: MimeFilter | None = None,
+    proxy: Proxy | None = None,
 ) -> "Connection":
-    """Begin to connect to exactly this address, which the caller has checked; return at once."""
+    """Begin to connect to exactly this address, which the caller has checked; return at once. `mimes`: media types whose bodies
+    are read; None: all. `proxy`: connects for us."""
     if not _is_literal(address):
         raise InvariantError(f"{address!r} is not an IP address; resolve and check the host before connecting")
-    connection = Connection(loop, address, owner, limits, throttle)
-    connection.begin(port, tls, server_name)
+    connection = Connection(loop, address, owner, limits, throttle, mimes)
+    connection.begin(port, tls, server_name, proxy)
     return connection
 
 
@@ -86,6 +91,7 @@ class Connection(asyncio.Protocol):
         owner: Owner,
         limits: Limits,
         throttle: Throttle | None = None,
+        mimes: MimeFilter | None = None,
     ) -> None:
         self.address = address
         self.opened_at = monotonic()  # start of connecting
@@ -93,10 +99,14 @@ class Connection(asyncio.Protocol):
         self.responses_received = 0
         self.bytes_received = 0
         self.why_not_connected = ""  # for people; "": it was connected, or is connecting
+        self.is_proxy_lost = False  # there was no connection to the proxy
         self.is_over = False  # no more responses will arrive; `lost` was called, or will be at once
         self.owner = owner  # may change: a connection can outlast the visit that opened it
         self._loop, self._limits, self._throttle = loop, limits, throttle
-        self._reader = ResponseReader(limits)
+        self._reader = ResponseReader(limits, None if mimes is None else self._skips)
+        self._mimes = mimes
+        self._heads = 0  # number of heads that `_skips` has seen
+        self._exempt: set[int] = set()  # numbers of requests whose answers are read, whatever their type
         self._connecting: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
         self._idle_s = limits.idle_s
@@ -127,6 +137,19 @@ class Connection(asyncio.Protocol):
         self.requests_sent += 1
         if not self.is_over:
             self._transport.write(request)
+
+    def exempt_next(self) -> None:
+        """Read the answer to the next request whatever its media type."""
+        if self._mimes is not None:
+            self._exempt.add(self.requests_sent)
+
+    def _skips(self, response: Response) -> bool:
+        """Return whether the body that follows this head is not wanted. Called once for each head, in their order."""
+        number, self._heads = self._heads, self._heads + 1
+        if number in self._exempt or not 200 <= response.status < 300:
+            return False
+        assert self._mimes is not None
+        return not self._mimes.wants(response.headers.get(b"content-type", b""))
 
     def close(self) -> None:
         self._end(STOPPED if self.unanswered or self._transport is None else "")
@@ -168,26 +191,40 @@ class Connection(asyncio.Protocol):
 
     # For the event loop
 
-    def begin(self, port: int, tls: ssl.SSLContext | None, server_name: str) -> None:
-        self._connecting = self._loop.create_task(self._connect(port, tls, server_name))
+    def begin(self, port: int, tls: ssl.SSLContext | None, server_name: str, proxy: Proxy | None = None) -> None:
+        self._connecting = self._loop.create_task(self._connect(port, tls, server_name, proxy))
 
-    async def _connect(self, port: int, tls: ssl.SSLContext | None, server_name: str) -> None:
+    async def _connect(self, port: int, tls: ssl.SSLContext | None, server_name: str, proxy: Proxy | None) -> None:
         try:
             server_name.encode("idna")  # ValueError: TLS cannot send this name, and the loop would leak a socket
-            await self._loop.create_connection(
-                lambda: self,
-                self.address,
-                port,
-                flags=socket.AI_NUMERICHOST,  # never look up a name
-                ssl=tls,
-                server_hostname=None if tls is None else server_name,
-                ssl_shutdown_timeout=None if tls is None else _TLS_SHUTDOWN_S,
-            )
+            if proxy is not None:
+                await self._connect_through(proxy, port, tls, server_name)
+            else:
+                await self._loop.create_connection(
+                    lambda: self,
+                    self.address,
+                    port,
+                    flags=socket.AI_NUMERICHOST,  # never look up a name
+                    ssl=tls,
+                    server_hostname=None if tls is None else server_name,
+                    ssl_shutdown_timeout=None if tls is None else _TLS_SHUTDOWN_S,
+                )
             self._connecting = None
         except (OSError, ValueError) as error:
             self._connecting = None
             self.why_not_connected = reason_of(error)
+            self.is_proxy_lost = isinstance(error, ProxyUnreachableError)
             self._end(_why_not_connected(error, tls))
+
+    async def _connect_through(self, proxy: Proxy, port: int, tls: ssl.SSLContext | None, server_name: str) -> None:
+        end = await tunnel(self._loop, proxy, self.address, port, server_name, tls is not None)
+        await self._loop.create_connection(
+            lambda: self,
+            sock=end,
+            ssl=tls,
+            server_hostname=None if tls is None else server_name,
+            ssl_shutdown_timeout=None if tls is None else _TLS_SHUTDOWN_S,
+        )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -310,6 +347,8 @@ def _is_literal(address: str) -> bool:
 def _why_not_connected(error: Exception, tls: ssl.SSLContext | None) -> str:
     """Return the kind of failure. With TLS, a reset during connecting means that the server refuses the handshake."""
     hung_up = isinstance(error, ConnectionResetError | ConnectionAbortedError | BrokenPipeError)
+    if isinstance(error, ProxyError):
+        return CONNECT
     if isinstance(error, ssl.SSLError | ValueError) or (tls is not None and hung_up):
         return TLS
     return CONNECT

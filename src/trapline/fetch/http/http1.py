@@ -11,10 +11,11 @@ Laws of the reader
 """
 
 import re
+from collections.abc import Callable
 
 from trapline.errors import ConfigError, InvariantError
 from trapline.fetch.failure import PROTOCOL, TOO_LARGE
-from trapline.fetch.http.response import CHUNKED, UNCLEAR, UNTIL_CLOSE, body_length, response_of
+from trapline.fetch.http.response import CHUNKED, SKIPPED, UNCLEAR, UNTIL_CLOSE, body_length, response_of
 from trapline.fetch.http.response import Response as Response
 from trapline.fetch.limits import Limits
 
@@ -23,6 +24,8 @@ _LINE_ENDS = re.compile(rb"[\r\n]*+")
 _MOST_HEX_DIGITS = 15
 # Of the line with a chunk's size and extensions, or of a trailer. Real ones are short.
 _LINE_BYTES = 4096
+# Of a body that is not wanted. A longer one costs more than a new connection; this many bytes are on their way with the head.
+SHORT_BODY = 16 * 1024
 # Per body. Servers send a few, or one per line of a page that they generate while sending.
 _MOST_CHUNKS = 32 * 1024
 
@@ -38,6 +41,7 @@ class ResponseReader:
         "_at",
         "_content",
         "_data",
+        "_drops",
         "_in_trailers",
         "_interim_bytes",
         "_length",
@@ -45,11 +49,14 @@ class ResponseReader:
         "_lines_left",
         "_partial",
         "_read",
+        "_skips",
         "failure",
     )
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, skips: Callable[[Response], bool] | None = None) -> None:
+        """`skips`: called for each head; returns whether the body is not wanted."""
         self.failure = ""
+        self._skips, self._drops = skips, False
         self._limits = limits
         self._data: bytes | bytearray = b""
         self._at = 0  # start of the current head or body
@@ -108,6 +115,9 @@ class ResponseReader:
         if self._length == CHUNKED:
             response.body = bytes(self._content)
             self._content, self._in_trailers, self._lines_left = bytearray(), False, _MOST_CHUNKS
+        if self._drops:
+            response.wire = response.body = b""
+            self._drops = False
         self._partial = None
         self._at, self._read = end, 0
         return response
@@ -151,6 +161,8 @@ class ResponseReader:
         self._length = length = body_length(response)
         if length == UNCLEAR:
             self._fail(PROTOCOL)
+        elif self._skips is not None and self._skips(response) and length != 0:
+            self._skip(response)
         elif length == UNTIL_CLOSE:
             response.keep_alive = False
         elif length > self._limits.body_bytes:
@@ -158,6 +170,15 @@ class ResponseReader:
             response.truncated = "length"
             response.hang_up()
         return length != UNCLEAR
+
+    def _skip(self, response: Response) -> None:
+        """Do not keep the body. A short one is read to its end, so that the connection can be used again."""
+        response.truncated = SKIPPED
+        if 0 < self._length <= SHORT_BODY:
+            self._drops = True
+        else:
+            self._length = 0
+            response.hang_up()
 
     def _skip_empty_lines(self) -> None:
         """Skip empty lines before a head; they count towards its size."""

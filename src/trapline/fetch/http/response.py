@@ -21,6 +21,7 @@ _MOST_DIGITS = 18
 _ONE_VALUE = frozenset({b"location", b"content-type"})
 _NO_CODING = (b"chunked", b"identity", b"")  # transfer codings that need no decoder
 
+SKIPPED = "mime"  # in place of a reason for a truncated body: its media type is not wanted
 # How a body ends, if not after a known number of bytes; UNCLEAR: the head is contradictory.
 CHUNKED, UNTIL_CLOSE, UNCLEAR = -1, -2, -3
 
@@ -34,7 +35,7 @@ class Response:
     keep_alive: bool  # another request may follow on this connection
     wire: bytes = b""  # the body as received
     body: bytes = b""  # without chunk framing; the same object as `wire` if it was not chunked
-    truncated: str = ""  # "length" or "time": why the body is incomplete; "": it is complete
+    truncated: str = ""  # "length", "time" or SKIPPED: why the body is incomplete; "": it is complete
     allowed: int = 0  # requests that the server still accepts on this connection (Keep-Alive: max=); 0: not given
     allowed_s: int = 0  # seconds that the server waits for the next request (Keep-Alive: timeout=); 0: not given
     hung_up: bool = False  # we closed the connection for further requests, whatever the server intended

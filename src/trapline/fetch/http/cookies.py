@@ -1,0 +1,156 @@
+"""Cookies: those of a file in Netscape format, and those that servers set. RFC 6265, without the parts for browsers.
+
+A cookie of the file is sent to its domain, and to the hosts below it if the file says so. A cookie that a server sets is sent back
+to the host that set it and to no other: its attribute Domain is ignored, because only a list of public suffixes could say which
+domains may share cookies. No message of this module has a value of a cookie.
+"""
+
+import math
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from trapline.errors import ConfigError
+from trapline.fetch.http.credentials import missing
+
+_HTTP_ONLY = "#HttpOnly_"
+# RFC 6265, section 6.1, asks for at least 50 cookies of 4,096 bytes for each domain.
+MOST_OF_HOST, MOST_BYTES = 50, 4_096
+MOST_HOSTS = 100_000  # whose cookies are kept; beyond, those of the host that was first are dropped
+
+
+class Cookie(NamedTuple):
+    path: str
+    is_secure: bool  # sent over https only
+    expires: float  # seconds since 1970; infinity: at the end of the crawl
+    pair: bytes  # name=value
+
+    def is_for(self, target: str, is_secure: bool, now: float) -> bool:
+        """Return whether the cookie is sent with a request for path and query `target`."""
+        if now >= self.expires or (self.is_secure and not is_secure):
+            return False
+        path, target = self.path, target.partition("?")[0]
+        return target.startswith(path) and (path.endswith("/") or target[len(path) : len(path) + 1] in ("", "/"))
+
+
+class CookieJar:
+    """Cookies by host, and by domain if hosts below it get them too. `keep` and the file fill it; hosts are dropped beyond MOST_HOSTS."""
+
+    def __init__(self) -> None:
+        self._by_host: dict[str, dict[tuple[bytes, str], Cookie]] = {}
+        self._by_domain: dict[str, dict[tuple[bytes, str], Cookie]] = {}
+
+    def __repr__(self) -> str:
+        return f"CookieJar of {len(self._by_host)} hosts"
+
+    def add(self, domain: str, with_hosts_below: bool, cookie: Cookie) -> None:
+        where = self._by_domain if with_hosts_below else self._by_host
+        where.setdefault(domain, {})[_key(cookie)] = cookie
+
+    def has(self, host: str) -> bool:
+        """Return whether requests to the host may have cookies."""
+        return any(True for _ in self._of(host))
+
+    def line(self, host: str, target: str, is_secure: bool, now: float) -> bytes:
+        """Return the header line with the cookies of a request; b"": it has none. Longer paths come first (RFC 6265, 5.4)."""
+        chosen = {_key(one): one for one in self._of(host) if one.is_for(target, is_secure, now)}
+        if not chosen:
+            return b""
+        ordered = sorted(chosen.values(), key=lambda one: -len(one.path))
+        return b"Cookie: " + b"; ".join(one.pair for one in ordered) + b"\r\n"
+
+    def keep(self, host: str, target: str, is_secure: bool, head: bytes, now: float) -> None:
+        """Keep the cookies that the head of a response sets."""
+        for line in head.split(b"\n")[1:]:
+            name, _, value = line.partition(b":")
+            if name.strip().lower() == b"set-cookie":
+                cookie = _set_cookie(value.strip(), target, is_secure, now)
+                if cookie is not None:
+                    self._keep(host, cookie, now)
+
+    def _keep(self, host: str, cookie: Cookie, now: float) -> None:
+        own = self._by_host.setdefault(host, {})
+        own.pop(_key(cookie), None)
+        if cookie.expires > now:
+            if len(own) == MOST_OF_HOST:
+                own.pop(next(iter(own)))
+            own[_key(cookie)] = cookie
+        if len(self._by_host) > MOST_HOSTS:
+            self._by_host.pop(next(iter(self._by_host)))
+
+    def _of(self, host: str) -> Iterator[Cookie]:
+        domain = host
+        while domain and self._by_domain:
+            yield from self._by_domain.get(domain, {}).values()
+            domain = domain.partition(".")[2]
+        yield from self._by_host.get(host, {}).values()
+
+
+def _key(cookie: Cookie) -> tuple[bytes, str]:
+    return cookie.pair.partition(b"=")[0], cookie.path
+
+
+def _set_cookie(value: bytes, target: str, is_secure: bool, now: float) -> Cookie | None:
+    """Return the cookie of a Set-Cookie header, or None if it is invalid, or may not be set over http (RFC 6265bis)."""
+    pair, *attributes = (part.strip() for part in value.split(b";"))
+    if not pair.partition(b"=")[0].strip() or b"=" not in pair or len(value) > MOST_BYTES:
+        return None
+    if any(byte < 32 or byte == 127 for byte in pair):
+        return None
+    named = {name.strip().lower(): text.strip() for name, _, text in (one.partition(b"=") for one in attributes)}
+    only_https = b"secure" in named
+    if only_https and not is_secure:
+        return None
+    path = named.get(b"path", b"").decode("latin-1")
+    path = path if path.startswith("/") else _folder(target)
+    return Cookie(path, only_https, _expires(named, now), pair)
+
+
+def _folder(target: str) -> str:
+    """Return the path of a cookie that names none (RFC 6265, 5.1.4)."""
+    path = target.partition("?")[0]
+    return path[: path.rfind("/")] or "/"
+
+
+def _expires(named: dict[bytes, bytes], now: float) -> float:
+    max_age = named.get(b"max-age", b"")
+    if max_age.lstrip(b"-").isdigit() and len(max_age) < 16:
+        return now + int(max_age)
+    try:
+        return parsedate_to_datetime(named[b"expires"].decode("ascii").replace("-", " ")).timestamp()
+    except (KeyError, ValueError, OverflowError, UnicodeDecodeError):
+        return math.inf
+
+
+def read_cookies(file: Path) -> CookieJar:
+    """Read a file of cookies in Netscape format. Raise `ConfigError` if it cannot be read, or is in another format."""
+    try:
+        rows = file.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise missing("cookies", file, error) from None
+    jar = CookieJar()
+    for number, row in enumerate(rows, 1):
+        text = row.rstrip("\r").removeprefix(_HTTP_ONLY)
+        if text.strip() and not text.startswith("#"):
+            jar.add(*_netscape(f"--cookies {file}, row {number}", text))
+    return jar
+
+
+def _netscape(where: str, row: str) -> tuple[str, bool, Cookie]:
+    """Return domain, whether hosts below it get the cookie, and the cookie of a row."""
+    fields = row.split("\t")
+    if len(fields) == 6:
+        fields.append("")  # some programs write no tab before an empty value
+    if len(fields) != 7 or fields[1] not in ("TRUE", "FALSE") or fields[3] not in ("TRUE", "FALSE"):
+        raise ConfigError(
+            f"{where}: not a cookie in Netscape format (7 fields, separated by tabs); export the cookies again"
+        )
+    domain, below, path, secure, expires, name, value = fields
+    if not expires.split(".")[0].lstrip("-").isdigit():
+        raise ConfigError(f"{where}: the time in field 5 is no number of seconds since 1970; correct it")
+    if not f"{name}{value}".isprintable() or ";" in f"{name}{value}" or not path.startswith("/"):
+        raise ConfigError(f"{where}: path, name or value cannot be sent; export the cookies again")
+    until = float(expires.split(".")[0])
+    cookie = Cookie(path, secure == "TRUE", until if until > 0 else math.inf, f"{name}={value}".encode())
+    return domain.strip(".").lower(), below == "TRUE", cookie

@@ -1,0 +1,224 @@
+"""Headers, credentials and cookies of the user: what is sent to whom, and mistakes answered in one line without the secret."""
+
+import base64
+import math
+from pathlib import Path
+
+import pytest
+
+from trapline.errors import ConfigError
+from trapline.fetch.http.cookies import MOST_OF_HOST, Cookie, CookieJar, read_cookies
+from trapline.fetch.http.credentials import read_credentials
+from trapline.fetch.http.http1 import request, request_headers
+from trapline.fetch.http.private_headers import PrivateHeaders, read_secrets
+from trapline.fetch.http.proxy import read_proxy
+from trapline.fetch.http.response import Response, response_of
+from trapline.fetch.http.user_headers import check_user_agent, read_header, read_headers
+
+SECRET = "s3cr3t-value"
+
+
+def credentials(tmp_path: Path, text: str, name: str = "secrets.toml") -> Path:
+    file = tmp_path / name
+    file.write_text(text)
+    return file
+
+
+# ---- headers
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("no colon", "give NAME:VALUE"),
+        ("bad name: x", "give NAME:VALUE"),
+        (": x", "give NAME:VALUE"),
+        ("X-A: a\r\nX-B: b", "one line of printable ASCII"),
+        ("X-A: a\nX-B: b", "one line of printable ASCII"),
+        ("X-A\r\nX-B: b", "give NAME:VALUE"),
+        ("X-A: \u00e4", "one line of printable ASCII"),
+        ("Host: b.test", "the crawler sets this header itself"),
+        ("If-None-Match: x", "the crawler sets this header itself"),
+        ("User-Agent: x", "--user-agent"),
+        (f"Authorization: Basic {SECRET}", "--credentials FILE"),
+        (f"Proxy-Authorization: Basic {SECRET}", "--credentials FILE"),
+        (f"X-Api-Key: {SECRET}", "--credentials FILE"),
+        (f"Cookie: a={SECRET}", "--cookies FILE"),
+    ],
+)
+def test_a_header_that_cannot_be_sent_or_has_a_secret_is_refused(text: str, said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        read_header(text)
+    assert said in str(error.value) and SECRET not in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_header_is_given_once() -> None:
+    with pytest.raises(ConfigError, match="given twice"):
+        read_headers(["Accept: a", "accept: b"])
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "token"), [("a\r\nX: y", "trapline"), ("ok", "my bot"), ("ok", ""), ("ok", "bot/1")]
+)
+def test_a_user_agent_is_one_line_and_a_token_has_letters(user_agent: str, token: str) -> None:
+    with pytest.raises(ConfigError, match=r"--user-agent|--robots-token"):
+        check_user_agent(user_agent, "", token)
+
+
+# ---- credentials
+
+
+def test_credentials_are_sent_to_their_origin_alone(tmp_path: Path) -> None:
+    text = '[site."A.org"]\nuser = "ann"\npassword = "p:w"\n[site."http://a.org:8080"]\nbearer = "t"\n'
+    found = read_credentials(credentials(tmp_path, text))
+    assert found.lines("https://a.org") == b"Authorization: Basic " + base64.b64encode(b"ann:p:w") + b"\r\n"
+    assert found.lines("http://a.org:8080") == b"Authorization: Bearer t\r\n"
+    for other in ("http://a.org", "https://www.a.org", "https://a.org:8080", "https://b.org"):
+        assert found.lines(other) == b""
+
+
+def test_a_netrc_file_is_read_without_its_default(tmp_path: Path) -> None:
+    text = f"machine a.org login ann password {SECRET}\ndefault login bob password x\n"
+    found = read_credentials(credentials(tmp_path, text, ".netrc"))
+    assert found.origins == ("https://a.org",) and SECRET not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f'[site."a.org"]\nbearer = "{SECRET}', "not valid TOML (at end of document)"),
+        (f'[site."a.org"]\nbearer = "{SECRET}\\r\\nX: y"', "one line of printable ASCII"),
+        (f'[site."a.org"]\ntoken = "{SECRET}"', "there is no key 'token'"),
+        (f'[site."a.org"]\npassword = "{SECRET}"', "needs both user and password"),
+        (f'[site."a.org"]\nuser = "a:b"\npassword = "{SECRET}"', "has a colon"),
+        (f'[site."a.org"]\nuser = "a"\npassword = "{SECRET}"\nbearer = "x"', "keep one of them"),
+        ('[site."a.org"]\nbearer = { env = "NOT_SET_AT_ALL" }', "environment variable NOT_SET_AT_ALL"),
+        ('[site."a.org"]\nbearer = 3', "bearer is no text"),
+        ('[site."a.org"]', "has no credentials"),
+        ('[site."a.org/b"]\nbearer = "x"', "not a host"),
+        (f'bearer = "{SECRET}"', '[site."example.org"]'),
+        (f'[proxy]\nuser = "{SECRET}"', "needs both"),
+    ],
+)
+def test_mistakes_in_a_file_of_credentials_are_reported_without_secrets(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        read_credentials(credentials(tmp_path, text))
+    assert said in str(error.value) and SECRET not in str(error.value) and "\n" not in str(error.value)
+
+
+# ---- cookies
+
+JAR = f"""# Netscape HTTP Cookie File
+
+a.org\tFALSE\t/\tFALSE\t0\tone\t{SECRET}
+.b.org\tTRUE\t/\tFALSE\t2000\ttwo\t2
+#HttpOnly_b.org\tFALSE\t/deep\tTRUE\t0\tthree\t3
+"""
+
+
+def test_cookies_of_a_file_are_sent_to_their_hosts_paths_and_times(tmp_path: Path) -> None:
+    jar = read_cookies(credentials(tmp_path, JAR, "cookies.txt"))
+    assert jar.line("a.org", "/x?y", False, 0.0) == f"Cookie: one={SECRET}\r\n".encode()
+    assert jar.line("www.a.org", "/", True, 0.0) == b"" and not jar.has("www.a.org")
+    assert jar.line("www.b.org", "/", False, 0.0) == b"Cookie: two=2\r\n"
+    assert jar.line("b.org", "/deep/a", True, 0.0) == b"Cookie: three=3; two=2\r\n"
+    assert jar.line("b.org", "/deep/a", False, 0.0) == b"Cookie: two=2\r\n"
+    assert jar.line("b.org", "/deeper", True, 2000.0) == b""
+    assert SECRET not in repr(jar)
+
+
+@pytest.mark.parametrize(
+    "row", ["a.org TRUE / FALSE 0 a b", "a.org\tFALSE\t/\tFALSE\tsoon\ta\tb", "a.org\tFALSE\t/\tFALSE\t0\ta\tb;c"]
+)
+def test_a_row_that_is_no_cookie_is_named(tmp_path: Path, row: str) -> None:
+    with pytest.raises(ConfigError, match="row 2"):
+        read_cookies(credentials(tmp_path, f"# cookies\n{row}\n", "cookies.txt"))
+
+
+def answer(*cookies: str) -> Response:
+    lines = "".join(f"Set-Cookie: {cookie}\r\n" for cookie in cookies)
+    found = response_of(f"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{lines}\r\n".encode(), 99)
+    assert isinstance(found, Response)
+    return found
+
+
+def test_a_cookie_of_a_server_goes_back_to_its_host_and_is_not_recorded() -> None:
+    jar = CookieJar()
+    private = PrivateHeaders("http://a.org", b"", jar, True)
+    response = answer(
+        f"sid={SECRET}; Domain=org; Max-Age=10", "b=2; Path=/deep", "s=3; Secure", "gone=1; Max-Age=0", "=x"
+    )
+    private.received("/dir/page", response, 100.0)
+    assert SECRET.encode() not in response.head and response.head.count(b"(not recorded)") == 5
+    assert jar.line("a.org", "/dir/x", False, 105.0) == f"Cookie: sid={SECRET}\r\n".encode()
+    assert jar.line("a.org", "/dir/x", False, 110.0) == b"" and jar.line("a.org", "/other", False, 105.0) == b""
+    assert jar.line("b.org", "/dir/x", False, 105.0) == b""
+
+
+def test_the_cookies_of_a_host_are_bounded() -> None:
+    jar = CookieJar()
+    for number in range(3 * MOST_OF_HOST):
+        jar.keep("a.org", "/", False, answer(f"n{number}=x").head, 0.0)
+    assert jar.line("a.org", "/", False, 0.0).count(b"=") == MOST_OF_HOST
+
+
+@pytest.mark.parametrize(
+    ("when", "expires"),
+    [
+        ("Wed, 21 Oct 2026 07:28:00 GMT", 1792567680.0),
+        ("Wed, 21-Oct-2026 07:28:00 GMT", 1792567680.0),
+        ("soon", math.inf),
+    ],
+)
+def test_dates_of_cookies_are_read(when: str, expires: float) -> None:
+    jar = CookieJar()
+    jar.keep("a.org", "/", False, answer(f"a=b; Expires={when}; Path=/").head, 0.0)
+    assert Cookie("/", False, expires, b"a=b") in jar._by_host["a.org"].values()
+
+
+# ---- requests
+
+
+def test_without_secrets_nothing_is_added() -> None:
+    assert read_secrets("", "", False) is None
+
+
+def test_private_headers_come_after_those_that_are_recorded(tmp_path: Path) -> None:
+    file = credentials(tmp_path, '[site."a.org"]\nbearer = "t"\n')
+    secrets = read_secrets(str(file), "", False)
+    assert secrets is not None and secrets.of_site("https://b.org") is None
+    private = secrets.of_site("https://a.org")
+    assert private is not None
+    recorded = request("/x", request_headers("a.org", {"User-Agent": "x"}), b"If-None-Match: 1\r\n")
+    assert private.sent(recorded, "/x", 0.0) == recorded[:-2] + b"Authorization: Bearer t\r\n\r\n"
+
+
+# ---- proxies
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("proxy.test:8080", "http://proxy.test:8080"),
+        ("http://[::1]:1/", "http://[::1]:1"),
+        ("SOCKS5://10.0.0.1", "socks5://10.0.0.1:1080"),
+    ],
+)
+def test_a_proxy_is_read(text: str, url: str) -> None:
+    assert read_proxy(text).url == url
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"http://ann:{SECRET}@proxy.test", "[proxy] of --credentials FILE"),
+        ("https://proxy.test", "give http://HOST:PORT or socks5://HOST:PORT"),
+        ("socks5h://proxy.test", "--proxy-names"),
+        ("http://proxy.test:99999", "give http://HOST:PORT"),
+        ("http://proxy.test/path", "give http://HOST:PORT"),
+    ],
+)
+def test_what_is_no_proxy_is_refused(text: str, said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        read_proxy(text)
+    assert said in str(error.value) and SECRET not in str(error.value)
