@@ -45,6 +45,14 @@ class Request(NamedTuple):
     address: str
     host: str
     target: str
+    head: str  # as received
+
+    def header(self, name: str) -> str:
+        """Return the value of a header, or "" if the request has none."""
+        for line in self.head.split("\r\n")[1:]:
+            if line.lower().startswith(f"{name.lower()}: "):
+                return line.partition(": ")[2]
+        return ""
 
 
 class SmallServer:
@@ -75,7 +83,7 @@ class SmallServer:
         host = head.lower().partition("\r\nhost: ")[2].partition("\r\n")[0].partition(":")[0]
         answer = self._answers(host, target)
         at = len(self.log)
-        self.log.append(Request(arrival_s, math.inf, writer.get_extra_info("sockname")[0], host, target))
+        self.log.append(Request(arrival_s, math.inf, writer.get_extra_info("sockname")[0], host, target, head))
         for part in [answer] if isinstance(answer, bytes) else answer:
             if isinstance(part, float):
                 await asyncio.sleep(part)
@@ -90,7 +98,7 @@ class SmallServer:
 
 
 @contextmanager
-def _loop_in_thread() -> Iterator[asyncio.AbstractEventLoop]:
+def loop_in_thread() -> Iterator[asyncio.AbstractEventLoop]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -115,7 +123,7 @@ def small_server(
     answers: Answers, addresses: Sequence[str] = ("127.9.0.1",), tls: ssl.SSLContext | None = None
 ) -> Iterator[SmallServer]:
     server = SmallServer(answers)
-    with _loop_in_thread() as loop:
+    with loop_in_thread() as loop:
         asyncio.run_coroutine_threadsafe(server.start(addresses, tls), loop).result(10.0)
         yield server
 
@@ -123,5 +131,5 @@ def small_server(
 @contextmanager
 def name_server(names: Mapping[str, Name]) -> Iterator[str]:
     """Yield the "address:port" on which the name server listens."""
-    with _loop_in_thread() as loop:
+    with loop_in_thread() as loop:
         yield asyncio.run_coroutine_threadsafe(NameServer(names).start(), loop).result(10.0)

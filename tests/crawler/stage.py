@@ -191,7 +191,7 @@ class Stage:
         self.refresher = Refresher(policy_named(refresh.policy if refresh else "uniform"), 0.0)
         self.outbox = Outbox(journal, self.batches.append, refresh_log=self.refresher.take)
         self.site_resolver = SiteResolver(resolver, Guard(options.allow_private))
-        self.sites, url_store = Sites(options.pause_s), UrlStore(None)
+        self.sites, url_store = Sites(options.pause_s, options.sites, options.without_robots), UrlStore(None)
         self.url_store = url_store
         kept = Scope(scope, options.seeds)
         self.link_resolver = LinkResolver(

@@ -55,8 +55,8 @@ def test_an_unknown_option_is_reported_with_the_nearest_name(part: str) -> None:
 
 def test_the_user_agent_names_a_contact() -> None:
     options = CrawlOptions(())
-    assert options.user_agent.startswith("trapline/") and " " not in options.user_agent
-    assert replace(options, contact="https://a.org/bot").user_agent.endswith(" (+https://a.org/bot)")
+    assert options.whole_user_agent.startswith("trapline/") and " " not in options.whole_user_agent
+    assert replace(options, contact="https://a.org/bot").whole_user_agent.endswith(" (+https://a.org/bot)")
 
 
 def test_live_rules_are_polite_by_default() -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trapline.crawler.engine.judge import FetchVerdict, judge
-from trapline.crawler.engine.options import AGENT
 from trapline.crawler.files.archive_reader import Damage, Record, read_back
 from trapline.crawler.store.archive import RecordPlace
 from trapline.export.source import ExportSource
@@ -48,7 +47,7 @@ def archived_pages(source: ExportSource, what: str) -> Iterator[ArchivedPage]:
                 source.unreadable.add(page, f"{url}: {response}")
                 yield ArchivedPage(page, url, started, links, None, None)
             else:
-                verdict = judge(response, AGENT, limits.expanded_bytes, started, False, refetches)
+                verdict = judge(response, source.options.robots_token, limits.expanded_bytes, started, False, refetches)
                 yield ArchivedPage(page, url, started, links, response, verdict)
 
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from trapline.crawler.discovery.link_resolver import KNOWN_PER_FETCHED
-from trapline.crawler.engine.options import AGENT
 from trapline.crawler.engine.records import FULL, TOO_MANY
 from trapline.export.archived_pages import ArchivedPage, archived_pages
 from trapline.export.source import ExportSource, Row
@@ -55,7 +54,7 @@ def links(source: ExportSource) -> Iterator[Row]:
             for known in accepted.values():
                 yield _row(page, known.url, known, None, ROBOTS if known.is_forbidden else "")
             continue
-        base, found = _links_of(page)
+        base, found = _links_of(page, source.options.robots_token)
         for link, reason in found:
             url = canonical(link.href, base)
             target = accepted.get(url) if url else None
@@ -72,8 +71,9 @@ def _row(page: ArchivedPage, url: str | None, target: LinkTarget | None, link: P
 # ---- The links of a page, and those among them that the crawl never resolved.
 
 
-def _links_of(page: ArchivedPage) -> tuple[str, list[tuple[PageLink, str]]]:
-    """Return the base URL of a page, and its links, each with the reason for which the page itself excludes it, or ""."""
+def _links_of(page: ArchivedPage, agent: str) -> tuple[str, list[tuple[PageLink, str]]]:
+    """Return the base URL of a page, and its links, each with the reason for which the page itself excludes it, or "". `agent`:
+    the product token of the crawl."""
     response, verdict = page.response, page.verdict
     assert response is not None and verdict is not None
     base = (canonical(verdict.base, page.url) or page.url) if verdict.base else page.url
@@ -84,7 +84,7 @@ def _links_of(page: ArchivedPage) -> tuple[str, list[tuple[PageLink, str]]]:
     in_page: list[PageLink] = []
     if is_html(verdict.mime, verdict.body) and not verdict.error:
         charset = content_type(response.headers.get(b"content-type", b""))[1]
-        in_page = read_anchors(verdict.body, charset, AGENT)
+        in_page = read_anchors(verdict.body, charset, agent)
     if verdict.marks & NOFOLLOW:
         return base, [(link, LINK_NOFOLLOW if link.is_nofollow else PAGE_NOFOLLOW) for link in (*in_page, *in_header)]
     return base, [*_judged(in_page, len(verdict.links) - len(in_header)), *((link, "") for link in in_header)]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trapline.crawler.engine.options import AGENT, CrawlOptions, RefreshOptions
+from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
 from trapline.crawler.engine.status import FORBIDDEN, IS_ERROR, KIND, PAGES
 from trapline.crawler.files.lock import holder
 from trapline.crawler.inspect.audit import Violation, audit
@@ -149,7 +149,7 @@ def _abandoned_sites(database: sqlite3.Connection) -> list[AbandonedSiteRow]:
 
 def _crawl_delays(database: sqlite3.Connection) -> dict[int, float]:
     """Return the Crawl-delay in the last robots.txt of each site that has one."""
-    kept = robots_kept(database, AGENT)
+    kept = robots_kept(database, options(database).robots_token)
     delays = {site: rules.crawl_delay_s for site, rules in zip(kept.site.tolist(), kept.rules, strict=True)}
     return {site: delay for site, delay in delays.items() if delay is not None}
 
@@ -165,6 +165,7 @@ KINDS = {
     failure.PROTOCOL: "not HTTP",
     failure.TOO_LARGE: "headers too large",
     failure.ENCODING: "a coding that cannot be read",
+    failure.MIME: "bodies not read, because of their media type",
     failure.HTTP: "answers of 400 and above",
     failure.ROBOTS: "robots.txt could not be fetched",
     FORBIDDEN: "not requested, because of robots.txt",
@@ -173,6 +174,7 @@ ENDS = {
     "max-pages": "--max-pages",
     "max-time": "--max-time",
     "max-bytes": "--max-bytes",
+    "proxy-lost": "no connection to the proxy",
     "drained": "nothing was left to fetch",
     "interrupted": "Ctrl-C",
     "terminated": "SIGTERM",
@@ -278,7 +280,11 @@ def settings(options: CrawlOptions) -> dict[str, object]:
     """Return the options that have an effect as one flat dictionary, including rules and limits."""
     nested = asdict(options)
     flat = {
-        **{name: value for name, value in nested.items() if name not in ("rules", "limits", "hosts", "refresh")},
+        **{
+            name: value
+            for name, value in nested.items()
+            if name not in ("rules", "limits", "hosts", "refresh", "sites")
+        },
         "pause_s": options.pause_s,
         **nested["rules"],
         **{f"limit_{name}": value for name, value in nested["limits"].items()},
@@ -286,6 +292,8 @@ def settings(options: CrawlOptions) -> dict[str, object]:
     }
     if options.hosts:
         flat["hosts"] = counted(len(options.hosts), "name")
+    if options.sites:
+        flat["sites"] = _listed(tuple(options.sites))
     shown = {name: _listed(value) if isinstance(value, tuple) else value for name, value in flat.items()}
     return {name: value for name, value in shown.items() if _has_effect(name, value)}
 

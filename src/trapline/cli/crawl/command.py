@@ -43,7 +43,11 @@ def crawl(urls: tuple[str, ...], requested: Requested) -> int:
         raise ConfigError("no folder for the crawl; give one: -o DIR")
     if is_in_parts(given):
         return crawl_in_parts(urls, requested)
-    refuse(LIVE.fields, "has no effect in a crawl of one process; omit it, or also give --processes N")
+    has_effect = ("own_hosts",) if given["no_robots"] else ()
+    refuse(
+        [name for name in LIVE.fields if name not in has_effect],
+        "has no effect in a crawl of one process; omit it, or also give --processes N",
+    )
     return _crawl_alone(urls, requested)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trapline.cli.crawl.options import SECTIONS, Requested, as_typed
-from trapline.cli.options.config_file import as_toml, quoted, with_config
+from trapline.cli.options.config_file import as_toml, quoted, site_tables, sites_as_toml, with_config
 from trapline.cli.options.sections import SectionedCommand, bundled, refuse
 from trapline.terminal import say_text
 
@@ -29,6 +29,7 @@ def config(urls: tuple[str, ...], requested: Requested) -> None:
     """
     if len(urls) == 1 and Path(urls[0]).is_dir():
         refuse(requested.given, "has no effect on the configuration of an existing crawl; omit it")
+        from trapline.crawler.discovery.site_settings import as_keys
         from trapline.crawler.engine.options import CrawlOptions
         from trapline.crawler.files.reading import Reading
 
@@ -36,11 +37,12 @@ def config(urls: tuple[str, ...], requested: Requested) -> None:
         options = CrawlOptions.from_json(reading.meta()["options"])
         reading.close()
         seeds, values = options.seeds, {**requested.given, **_values(options)}
+        sites = {host: as_keys(own) for host, own in options.sites.items()}
     else:
-        values = dict(requested.given)
+        values, sites = dict(requested.given), site_tables()
         seeds = requested.options(urls).seeds if urls or values["seeds"] else ()
     lines = [f"urls = [{', '.join(map(quoted, seeds))}]" if seeds else "# urls: not set. Seed URLs.", ""]
-    say_text("\n".join([*lines, *as_toml(SECTIONS, values, _LEFT_OUT)]).rstrip())
+    say_text("\n".join([*lines, *as_toml(SECTIONS, values, _LEFT_OUT), *sites_as_toml(sites)]).rstrip())
 
 
 def _values(options: "CrawlOptions") -> dict[str, Any]:
@@ -50,10 +52,11 @@ def _values(options: "CrawlOptions") -> dict[str, Any]:
         field: getattr(source, field)
         for section in SECTIONS
         for field in section.fields
-        for source in (options, options.rules, options.limits)
+        for source in (options.limits, options.rules, options)
         if hasattr(source, field)
     }
     found |= {name: None for name, value in found.items() if isinstance(value, float) and math.isinf(value)}
+    found |= {name: None for name in ("credentials", "cookies") if not found[name]}
     found["refresh"], found["continuous"] = refresh is not None, refresh is not None and refresh.continuous
     if refresh is not None:
         rate = None if math.isinf(refresh.rate) else refresh.rate

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trapline.cli.options import scheduling
+from trapline.cli.options.config_file import site_tables
 from trapline.cli.options.partitions import LIVE, LivePartitionOptions
 from trapline.cli.options.scheduling import POLICIES, STRATEGY, STRATEGY_TEXT, settings_of
 from trapline.cli.options.sections import Many, Section, refuse
@@ -69,6 +70,15 @@ SCOPE = Section(
         ),
         ("--include", "include", Many("REGEX"), (), "Crawl only URLs that match this regular expression. Repeatable."),
         ("--exclude", "exclude", Many("REGEX"), (), "Skip URLs that match this regular expression. Repeatable."),
+        (
+            "--exclude-extension", "exclude_extensions", Many("EXT"), (),
+            "Skip URLs whose path ends with this extension, such as pdf. Repeatable.",
+        ),
+        (
+            "--include-mime", "include_mimes", Many("TYPE"), (),
+            "Read only bodies of this media type: text/html, image/*. Repeatable.",
+        ),
+        ("--exclude-mime", "exclude_mimes", Many("TYPE"), (), "Read no bodies of this media type. Repeatable."),
         (
             "--sitemaps/--no-sitemaps", "sitemaps", None, None,
             "Read sitemaps and feeds, to find pages without links. [yes, unless --scope any]",
@@ -133,7 +143,6 @@ NETWORK = Section(
         ("--timeout", "total_s", seconds(0.1), 120.0, "Time limit for one page."),
         ("--max-body", "body_bytes", amount(), 10 * 2**20, "Maximum size of a page; larger pages are cut. [10 MiB]"),
         ("--max-failed-visits", "abandon", count(1), 5, "Abandon a site after this many failed visits in a row."),
-        ("--contact", "contact", (str, "URL"), "", "URL that tells site owners who you are. It is added to the user agent."),
         ("--hosts", "hosts_file", (_FILE, "FILE"), None, "File of addresses and host names, in the format of /etc/hosts."),
         (
             "--nameserver", "nameservers", Many("ADDRESS"), (),
@@ -141,6 +150,24 @@ NETWORK = Section(
         ),
         ("--allow-private", "allow_private", None, False, "Also connect to loopback and private addresses."),
         ("--insecure", "insecure", None, False, "Accept any TLS certificate."),
+    ),
+)  # fmt: skip
+REQUESTS = Section(
+    "Requests",
+    (
+        ("--contact", "contact", (str, "URL"), "", "URL that tells site owners who you are. It is added to the user agent."),
+        ("--user-agent", "user_agent", (str, "TEXT"), "", "User agent, without --contact. [trapline/VERSION]"),
+        ("--robots-token", "robots_token", (str, "TOKEN"), "trapline", "Product token whose rules in robots.txt files hold."),
+        ("--header", "headers", Many("NAME:VALUE"), (), "Header of every request, without secrets. Repeatable."),
+        (
+            "--credentials", "credentials", (_FILE, "FILE"), None,
+            "File with passwords, tokens or secret headers of sites and of the proxy (TOML or netrc).",
+        ),
+        ("--cookies", "cookies", (_FILE, "FILE"), None, "File with cookies to send, in Netscape format."),
+        ("--accept-cookies", "accept_cookies", None, False, "Send cookies that servers set back to them."),
+        ("--proxy", "proxy", (str, "URL"), "", "Proxy for all requests: http://HOST:PORT or socks5://HOST:PORT."),
+        ("--proxy-names", "proxy_names", None, False, "Give the proxy names of servers, which it looks up itself."),
+        ("--no-robots", "no_robots", None, False, "Ignore the rules of robots.txt files of --own-hosts."),
     ),
 )  # fmt: skip
 SHOWN = Section(
@@ -177,6 +204,7 @@ SECTIONS = (
     _POLITENESS,
     _LIMITS,
     NETWORK,
+    REQUESTS,
     *_OTHER_RULES,
     SHOWN,
 )
@@ -196,6 +224,7 @@ class Requested:
         _refuse_without_effect(given)
         settings = {setting: given[field] for setting, field in SETTINGS.items()}
         settings["refresh_option"] = settings_of(given["refresh_policy"], given["refresh_settings"])
+        settings["site"] = site_tables()
         return CrawlSettings(**settings).options(seed_urls(urls, given["seeds"]))
 
 

@@ -15,6 +15,7 @@ from trapline.cli.crawl.options import Requested, partition_options
 from trapline.cli.crawl.ready import (
     announce,
     compile_for,
+    moved_files,
     note,
     prepared_new,
     raised_goals,
@@ -114,7 +115,7 @@ def _check(prepared: "Prepared") -> None:
 
 def _resumed(given: dict[str, Any]) -> "Manifest | None":
     """Return the crawl to continue, or None if it has ended; the reason is printed then."""
-    from trapline.crawler.files.opening import Prepared, changed
+    from trapline.crawler.files.opening import Prepared, changed, notes_on_requests
     from trapline.crawler.files.resume import strategy_of
     from trapline.parallel.folder.manifest import read
     from trapline.parallel.folder.merged import brought_up, parts_of
@@ -126,11 +127,12 @@ def _resumed(given: dict[str, Any]) -> "Manifest | None":
     manifest, goals = read(folder), raised_goals(given)
     if given["processes"] is not None:
         manifest = manifest.grown(given["processes"])
-    options = changed(manifest.options, refresh_changes(given), **goals)
+    options = changed(manifest.options, refresh_changes(given), **goals, **moved_files(given))
     if manifest.stopped_by and has_ended(brought_up(folder), given, goals):
         return None
     if goals and parts_of(folder):
         refuse_reached(brought_up(folder), goals)
+    note(notes_on_requests(options), given["quiet"])
     compile_for(Prepared(folder, options, strategy_of(options), new=False), given["quiet"])
     return manifest.begun(options)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from trapline.cli.crawl.options import GOALS, SHOWN
+from trapline.cli.options.config_file import site_tables
 from trapline.cli.options.scheduling import Chosen, check_history_used, files_of
 from trapline.cli.options.sections import is_given
 from trapline.cli.terminal.progress import (
@@ -143,8 +144,9 @@ _MEASURED = {
     "max_seconds": GoalProgress("--max-time", "seconds", duration),
     "max_bytes": GoalProgress("--max-bytes", "bytes", bytes_shown),
 }
+_SECRETS = ("credentials", "cookies")  # files that a resumed crawl reads again, and that may have moved
 # Options that --resume accepts.
-_MAY_CHANGE = {"resume", "processes", "ray", *GOALS, *_REFRESH_GOALS, *SHOWN.fields} - {
+_MAY_CHANGE = {"resume", "processes", "ray", *_SECRETS, *GOALS, *_REFRESH_GOALS, *SHOWN.fields} - {
     "metadata",
     "warc_bytes",
     "warc_prefix",
@@ -156,12 +158,19 @@ def refuse_others(urls: tuple[str, ...]) -> None:
     if urls:
         raise ConfigError(f"{urls[0]}: --resume continues the crawl with its own seed URLs; give no URL")
     context = click.get_current_context()
+    if site_tables():
+        raise ConfigError("[site] tables cannot change with --resume, which keeps the crawl's options; omit them")
     for param in context.command.params:
         name = param.name or ""
         if name not in _MAY_CHANGE and is_given(name):
             raise ConfigError(
                 f"{param.opts[-1]} cannot change with --resume, which keeps the crawl's folder and options; omit {param.opts[-1]}"
             )
+
+
+def moved_files(given: dict[str, Any]) -> dict[str, str]:
+    """Return the files with secrets that were given for a resumed crawl."""
+    return {name: str(given[name].absolute()) for name in _SECRETS if given[name] is not None}
 
 
 def raised_goals(given: dict[str, Any]) -> dict[str, float]:
@@ -185,7 +194,7 @@ def prepared_old(folder: Path, given: dict[str, Any]) -> "Prepared":
 
     changes = refresh_changes(given)
     with said_if_long(f"opening {folder}: checking its database", given["quiet"]):
-        prepared = prepare_old(folder, changes, **raised_goals(given))
+        prepared = prepare_old(folder, changes, **raised_goals(given), **moved_files(given))
     refuse_reached(folder, raised_goals(given))
     return prepared
 

@@ -12,10 +12,11 @@ from typing import Any
 import click
 
 from trapline.cli.options.sections import Many, Section, SectionOption
-from trapline.cli.options.values import Number, ValueList
+from trapline.cli.options.values import Number, ValueList, seconds
 from trapline.errors import ConfigError, nearest
 
-CONFIG = "config"
+CONFIG, SITE = "config", "site"
+_TIME = seconds()
 _HELP = "Read options from this TOML file. Options on the command line override it."
 
 
@@ -50,6 +51,10 @@ def _read(context: click.Context, _: click.Parameter, file: Path | None) -> None
         raise ConfigError(f"--config {file}: cannot be read as TOML: {error}; correct the file") from None
     params = {name_of(param): param for param in context.command.params if param.name != CONFIG}
     found = {}
+    if isinstance(table.get(SITE), dict):
+        context.meta[SITE] = {
+            host: _site_settings(f'--config {file}: [site."{host}"]', own) for host, own in table.pop(SITE).items()
+        }
     for key, value in table.items():
         param = params.get(key.replace("_", "-"))
         if param is None or param.name is None:
@@ -58,6 +63,26 @@ def _read(context: click.Context, _: click.Parameter, file: Path | None) -> None
             raise ConfigError(f"--config {file}: {key} is given twice, with a dash and with an underscore; remove one")
         found[param.name] = _typed(file, key, param, value)
     context.default_map = {**(context.default_map or {}), **found}
+
+
+def site_tables() -> dict[str, dict[str, Any]]:
+    """Return the settings of single sites in the file, by host, with the names of options as keys. Outside a command: none."""
+    context = click.get_current_context(silent=True)
+    found: dict[str, dict[str, Any]] = context.meta.get(SITE, {}) if context is not None else {}
+    return found
+
+
+def _site_settings(where: str, table: Any) -> dict[str, Any]:
+    """Return the settings of a site. Times may have units; everything else is checked with the other settings of the crawl."""
+    if not isinstance(table, dict):
+        raise ConfigError(f"{where}: no table; write its settings in lines below it")
+    try:
+        return {
+            key: _TIME.convert(value, None, None) if key in ("delay", "pause") and isinstance(value, str) else value
+            for key, value in table.items()
+        }
+    except click.BadParameter as error:
+        raise ConfigError(f"{where}: {error.message}") from None
 
 
 def name_of(param: click.Parameter) -> str:
@@ -103,6 +128,16 @@ def as_toml(sections: Sequence[Section], values: Mapping[str, Any], omitted: Seq
             yield f"{key} = {_toml(kind, value)}" if has_value else f"# {key}: not set. {text}"
         if rows:
             yield ""
+
+
+def sites_as_toml(tables: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines of the settings of single sites."""
+    for host, own in tables.items():
+        yield f"[site.{quoted(host)}]"
+        for key, value in own.items():
+            shown = f"[{', '.join(map(quoted, value))}]" if isinstance(value, list | tuple) else f"{value!r}"
+            yield f"{key.replace('_', '-')} = {shown}"
+        yield ""
 
 
 def _toml(kind: Any, value: Any) -> str:

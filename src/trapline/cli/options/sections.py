@@ -59,6 +59,13 @@ GUESSED = {
     "--accept-regex": "--include",
     "--reject-regex": "--exclude",
     "--no-check-certificate": "--insecure",
+    "--load-cookies": "--cookies",
+    "--user": "--credentials",
+    "--password": "--credentials",
+    "--auth": "--credentials",
+    "--ignore-robots": "--no-robots",
+    "--reject": "--exclude-extension",
+    "--headers": "--header",
 }
 
 

@@ -322,8 +322,18 @@ class LinkResolver:
                 groups.append(self._locate(site))
             owners.append(site.id)
         if groups:
-            self._frontier.add_sites(len(groups), now, groups)
+            first = self._frontier.add_sites(len(groups), now, groups)
+            if self.sites.has_tables:
+                self._apply_settings(first, now)
         return owners
+
+    def _apply_settings(self, first: int, now: float) -> None:
+        """Pass the settings of the new sites, from number `first` on, to the frontier."""
+        for number in range(first, len(self.sites)):
+            own = self.sites[number].settings
+            if own is not None:
+                delay_s, k, pages = own.delay_s, own.per_connection, own.max_pages
+                self._frontier.set_site(number, now, delay_s=delay_s, per_connection=k, pages=pages)
 
 
 def _split(url: str) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
+from trapline.crawler.discovery.site_settings import SiteTables, settings_of
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.urls import has_blocked_port, host_port, origin, trap
 
@@ -25,6 +26,7 @@ INCLUDE, EXCLUDE, TRAP, PORT, ACCEPT = "include", "exclude", "trap", "port", "ac
 KINDS = (ANY, HOST, DOMAIN)
 REASONS = (HOST, DOMAIN, INCLUDE, EXCLUDE, TRAP, PORT, ACCEPT)
 MOST_REDIRECTS = 5  # from a seed to a URL that counts as a seed too, as in Heritrix
+Patterns = tuple[re.Pattern[str], ...]
 _MOST_VERDICTS = 100_000  # sites whose verdict is cached; when there are more, the cache is cleared
 
 
@@ -47,8 +49,13 @@ class Scope:
     exclude: tuple[str, ...] = ()  # regular expressions: none may be found in the URL
     own_hosts: tuple[str, ...] = ()  # if any: only these hosts, and hosts whose names end with one of them
     traps: bool = True  # whether URLs that look like a trap are rejected
+    extensions: tuple[str, ...] = ()  # of file names: none may be that of the URL's path
+    sites: SiteTables = field(default_factory=dict)  # settings of single sites, which have patterns of their own
     accept: Callable[[str], bool] | None = None  # of the program that takes the pages; it is asked last
     _verdicts: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _site_patterns: dict[str, tuple[Patterns, Patterns]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
     # URLs that seeds redirect to, with the number of redirects.
     _redirected: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -57,6 +64,9 @@ class Scope:
             raise ConfigError(f"--scope is {self.kind!r}; {nearest(self.kind, KINDS)}")
         # Compiled here and not on first use, so that an invalid expression is reported before the crawl begins.
         _ = self._include_patterns, self._exclude_patterns
+        for host, own in self.sites.items():
+            _compiled(f'[site."{host}"] include', own.include)
+            _compiled(f'[site."{host}"] exclude', own.exclude)
 
     def admits(self, url: str) -> str:
         """Return why a canonical URL is rejected, as one of REASONS, or "" if the scope admits it."""
@@ -66,7 +76,9 @@ class Scope:
         """Return why a sitemap or feed is not requested, or "". --include and the rules for traps apply to its entries alone."""
         if reason := self._reason_by_host(url):
             return reason
-        return EXCLUDE if self._exclude_patterns and _any_found(self._exclude_patterns, url) else ""
+        if self._exclude_patterns and _any_found(self._exclude_patterns, url):
+            return EXCLUDE
+        return EXCLUDE if self.sites and _any_found(self._of_site(url)[1], url) else ""
 
     def is_seed(self, url: str) -> bool:
         """Return whether a canonical URL is a seed, or the target of a redirected one."""
@@ -87,9 +99,31 @@ class Scope:
             return INCLUDE
         if self._exclude_patterns and _any_found(self._exclude_patterns, url):
             return EXCLUDE
+        if self._extension_pattern is not None and self._extension_pattern.search(url):
+            return EXCLUDE
+        if self.sites and (reason := self._reason_by_settings(url)):
+            return reason
         if self.traps and trap(url):
             return TRAP
         return ACCEPT if self.accept is not None and not self.accept(url) else ""
+
+    def _reason_by_settings(self, url: str) -> str:
+        include, exclude = self._of_site(url)
+        if include and not _any_found(include, url):
+            return INCLUDE
+        return EXCLUDE if _any_found(exclude, url) else ""
+
+    def _of_site(self, url: str) -> tuple[Patterns, Patterns]:
+        """Return the patterns to include and to exclude of the URL's site."""
+        site = origin(url)
+        found = self._site_patterns.get(site)
+        if found is None:
+            if len(self._site_patterns) >= _MOST_VERDICTS:
+                self._site_patterns.clear()
+            own = settings_of(self.sites, host_port(site)[1])
+            found = (_compiled("", own.include), _compiled("", own.exclude)) if own else ((), ())
+            self._site_patterns[site] = found
+        return found
 
     def redirects_to(self, url: str, target: str) -> int:
         """Return the number of redirects from a seed through the page at `url` to `target` if that makes `target` a seed too.
@@ -149,15 +183,20 @@ class Scope:
         return frozenset(self.seeds)
 
     @cached_property
-    def _include_patterns(self) -> tuple[re.Pattern[str], ...]:
+    def _include_patterns(self) -> Patterns:
         return _compiled("--include", self.include)
 
     @cached_property
-    def _exclude_patterns(self) -> tuple[re.Pattern[str], ...]:
+    def _extension_pattern(self) -> re.Pattern[str] | None:
+        names = "|".join(map(re.escape, self.extensions))
+        return re.compile(rf"^[^?]*\.(?:{names})(?:\?|$)", re.IGNORECASE) if names else None
+
+    @cached_property
+    def _exclude_patterns(self) -> Patterns:
         return _compiled("--exclude", self.exclude)
 
 
-def _compiled(option: str, expressions: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+def _compiled(option: str, expressions: tuple[str, ...]) -> Patterns:
     compiled = []
     for expression in expressions:
         try:
@@ -169,7 +208,7 @@ def _compiled(option: str, expressions: tuple[str, ...]) -> tuple[re.Pattern[str
     return tuple(compiled)
 
 
-def _any_found(patterns: tuple[re.Pattern[str], ...], url: str) -> bool:
+def _any_found(patterns: Patterns, url: str) -> bool:
     for pattern in patterns:  # noqa: SIM110  # a loop takes half the time of any() and its generator
         if pattern.search(url):
             return True

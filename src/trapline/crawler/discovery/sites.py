@@ -8,10 +8,13 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from trapline.crawler.discovery.scope import is_among
+from trapline.crawler.discovery.site_settings import SiteSettings, SiteTables, settings_of
 from trapline.fetch.urls import host_port
 
 if TYPE_CHECKING:
     from trapline.fetch.http.connection import Connection
+    from trapline.fetch.http.private_headers import PrivateHeaders
     from trapline.fetch.http.throttle import Throttle
     from trapline.fetch.robots.parser import Robots
 
@@ -27,15 +30,18 @@ class Site:
         "connection",
         "id",
         "is_list_next",
+        "obeys_robots",
         "origin",
         "pause_s",
         "pipelining",
+        "private_headers",
         "request_headers",
         "returned",
         "robots",
         "robots_failures",
         "robots_unreachable_since",
         "robots_until",
+        "settings",
         "throttle",
     )
 
@@ -44,6 +50,7 @@ class Site:
         self.origin = origin
         self.addresses: tuple[str, ...] = ()  # the first is the one to connect to
         self.addresses_until = 0.0  # by the loop's clock
+        self.obeys_robots = True  # whether the rules of its robots.txt hold
         self.robots: Robots | None = None  # None: not fetched yet
         self.robots_until = 0.0  # when `robots` expires
         self.robots_failures = 0  # consecutive times that it redirected to another site and was not available there yet
@@ -57,6 +64,8 @@ class Site:
             True  # if a visit makes one request: whether the next one is for a list (crawler/engine/visit.py)
         )
         self.request_headers = b""  # the part of its requests that follows the target
+        self.private_headers: PrivateHeaders | None = None  # sent besides, and never recorded
+        self.settings: SiteSettings | None = None  # its own; None: those of the crawl
         self.throttle: Throttle | None = None
 
     @property
@@ -75,8 +84,9 @@ class Site:
 class Sites:
     """All sites, by id and by origin, and the numbers of their addresses."""
 
-    def __init__(self, pause_s: float) -> None:
-        self._pause_s = pause_s
+    def __init__(self, pause_s: float, tables: SiteTables | None = None, without_robots: tuple[str, ...] = ()) -> None:
+        """`tables`: settings of single sites. `without_robots`: hosts, with their subdomains, whose robots.txt does not hold."""
+        self._pause_s, self._tables, self._without_robots = pause_s, tables, without_robots
         self._all: list[Site] = []
         self._by_origin: dict[str, Site] = {}
         self._groups: dict[str, int] = {}
@@ -96,9 +106,24 @@ class Sites:
     def add(self, origin: str) -> Site:
         site = Site(len(self._all), origin)
         site.pause_s = self._pause_s
+        if self._tables:
+            site.settings = settings_of(self._tables, site.host)
+            site.pause_s = self.usual_pause_s(site)
+        if self._without_robots:
+            site.obeys_robots = not is_among(site.host, self._without_robots)
         self._all.append(site)
         self._by_origin[origin] = site
         return site
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether some sites have settings of their own."""
+        return bool(self._tables)
+
+    def usual_pause_s(self, site: Site) -> float:
+        """Return the pause between two pages of a visit to the site, if its robots.txt demands none."""
+        own = site.settings.pause_s if site.settings is not None else None
+        return self._pause_s if own is None else own
 
     def group(self, address: str) -> tuple[int, bool]:
         """Return the number of an address, and whether it is new. Numbers are consecutive."""

@@ -298,6 +298,10 @@ class Crawler:
         """Return whether lists of the site wait to be requested."""
         return self.published_lists is not None and self.published_lists.queue.has(site)
 
+    def reads_list(self, url: str) -> bool:
+        """Return whether the page at a URL is read as a list too."""
+        return self.published_lists is not None and self.published_lists.reads(url)
+
     def next_list(self, site: Site) -> tuple[int, str]:
         """Return page and URL of the next list of a site that has lists, for a request."""
         assert self.published_lists is not None
@@ -350,7 +354,7 @@ class Crawler:
             now,
             is_refetch and _CONDITION in request.request,
             self.refetch is not None,
-            self.published_lists is not None and self.published_lists.reads(request.url),
+            self.reads_list(request.url),
         )
         self.tally.in_flight -= 1
         if 300 <= response.status < 400 and verdict.links:

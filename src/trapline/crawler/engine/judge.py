@@ -12,11 +12,11 @@ from trapline.fetch.html.markup import BYTES_OF_A_PAGE
 from trapline.fetch.html.page import NO_LINKS, NOFOLLOW, Links, is_html, read_page
 from trapline.fetch.http.content import decoded
 from trapline.fetch.http.headers import content_type, link_targets, retry_after_s, robots_marks, url_text
-from trapline.fetch.http.response import Response
+from trapline.fetch.http.response import SKIPPED, Response
 from trapline.frontier import FAILED, FETCHED, REFUSED
 
-# RFC 9110: the server may give another answer later. Every other 4xx is final.
-_TRY_AGAIN = frozenset({408, 425, 429})
+# RFC 9110: the server may give another answer later; 407 comes from a proxy, and says nothing about the page. Every other 4xx is final.
+_TRY_AGAIN = frozenset({407, 408, 425, 429})
 _MAY_SAY_RETRY_AFTER = frozenset({429, 503})
 NOT_MODIFIED = 304
 _NO_TEXT = "application/octet-stream"
@@ -52,6 +52,8 @@ def judge(
     status, headers = response.status, response.headers
     mime, charset = content_type(headers.get(b"content-type", b""))
     marks = robots_marks(headers[b"x-robots-tag"], agent) if b"x-robots-tag" in headers else 0
+    if response.truncated == SKIPPED:
+        return FetchVerdict(REFUSED, failure.MIME, mime, marks, NO_LINKS, "", 0.0, False)
     if 200 <= status < 300:
         return _page(response, mime, charset, marks, agent, expanded_bytes, fingerprints, lists or fingerprints)
     if status == NOT_MODIFIED:

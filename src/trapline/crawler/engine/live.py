@@ -13,8 +13,9 @@ from collections.abc import Callable
 from trapline.crawler.discovery.site_resolver import SiteResolver
 from trapline.crawler.discovery.sites import Site, Sites
 from trapline.crawler.engine.crawler import Crawler
-from trapline.crawler.engine.options import AGENT, CrawlOptions
+from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_quality import Scores
+from trapline.crawler.engine.status import PROXY_LOST
 from trapline.crawler.engine.visit import VisitWorker
 from trapline.crawler.robots.cross_site import RobotsElsewhere
 from trapline.crawler.robots.site_robots import RobotsResponse
@@ -22,7 +23,11 @@ from trapline.crawler.store.outbox import Outbox
 from trapline.fetch.http.connection import Connection, Owner, open_connection, tls_context
 from trapline.fetch.http.content import ACCEPT_ENCODING
 from trapline.fetch.http.http1 import request, request_headers
+from trapline.fetch.http.mime_filter import MimeFilter
+from trapline.fetch.http.private_headers import read_secrets
+from trapline.fetch.http.proxy import read_proxy
 from trapline.fetch.http.throttle import BandwidthLimit, Throttle
+from trapline.fetch.http.user_headers import merged, read_headers
 from trapline.fetch.urls import origin
 from trapline.frontier import Frontier, Visit
 
@@ -30,6 +35,7 @@ ACCEPT = "text/html,application/xhtml+xml,*/*;q=0.5"
 SWEEP_S = 0.25
 # A connection is kept between two visits if the delay is no longer than this: common servers close idle ones after 5 s or more.
 KEPT_S = 5.0
+MOST_PROXY_LOSSES = 3  # in a row; then the crawl stops
 
 
 class Nobody:
@@ -65,7 +71,7 @@ class LiveWeb:
         self.sites: Sites = crawler.link_resolver.sites
         self.outbox: Outbox = crawler.outbox
         self.elsewhere = RobotsElsewhere()
-        self.agent = AGENT
+        self.agent = options.robots_token
         self.pause_s, self.delay_s = options.pause_s, options.rules.delay_s
         self.longest_delay_s = max(self.delay_s, options.rules.ip_delay_s or 0.0)  # of site and address
         self.pipelining = options.http == "pipelining"
@@ -77,6 +83,12 @@ class LiveWeb:
         self._kept: dict[Connection, Site] = {}  # connections between two visits, the longest idle one first
         self._nobody = Nobody(self.gone)
         self._tls = tls_context(options.insecure)
+        proxy = read_proxy(options.proxy, options.proxy_names).located() if options.proxy else None
+        self._secrets = read_secrets(options.credentials, options.cookies, options.accept_cookies, proxy)
+        self._proxy = self._secrets.proxy if self._secrets is not None else None
+        self._proxy_losses = 0  # consecutive times that there was no connection to the proxy
+        self.filters_types = bool(options.include_mimes or options.exclude_mimes)
+        self._mimes = MimeFilter(options.include_mimes, options.exclude_mimes) if self.filters_types else None
         limited = min(options.bandwidth, options.site_bandwidth) < math.inf
         self._link = BandwidthLimit(loop, options.bandwidth) if limited else None
         self.over = loop.create_future()
@@ -109,10 +121,15 @@ class LiveWeb:
 
     def _make_request_headers(self, site: Site) -> bytes:
         headers = {
-            "User-Agent": self._options.user_agent,
+            "User-Agent": self._options.whole_user_agent,
             "Accept": ACCEPT,
             "Accept-Encoding": ACCEPT_ENCODING.decode(),
         }
+        own = site.settings.headers if site.settings is not None else ()
+        if self._options.headers or own:
+            headers = merged(headers, read_headers(self._options.headers), read_headers(own))
+        if self._secrets is not None:
+            site.private_headers = self._secrets.of_site(site.origin)
         site.request_headers = request_headers(site.origin.partition("//")[2], headers, self._options.http != "1.0")
         if self._options.http == "1.0":
             site.request_headers = site.request_headers.replace(b" HTTP/1.1", b" HTTP/1.0", 1)
@@ -191,7 +208,8 @@ class LiveWeb:
         tls = self._tls if site.secure else None
         limits = self._options.limits
         connection = open_connection(
-            self._loop, address, site.port, owner, limits, tls, site.host, self._throttle(site)
+            *(self._loop, address, site.port, owner, limits, tls, site.host, self._throttle(site)),
+            *(self._mimes, self._proxy),
         )
         self._open[connection] = None
         return connection
@@ -225,9 +243,17 @@ class LiveWeb:
 
     def gone(self, connection: Connection) -> None:
         self._open.pop(connection, None)
+        if self._proxy is not None:
+            self._note_proxy(connection)
         site = self._kept.pop(connection, None)
         if site is not None:
             site.connection = None
+
+    def _note_proxy(self, connection: Connection) -> None:
+        """Stop the crawl if the proxy cannot be reached: otherwise all sites would seem to have failed, and be abandoned."""
+        self._proxy_losses = self._proxy_losses + 1 if connection.is_proxy_lost else 0
+        if self._proxy_losses >= MOST_PROXY_LOSSES:
+            self._crawler.stop(PROXY_LOST)
 
     def visited(self, site: Site) -> None:
         self._site_resolver.visited(site)

@@ -8,11 +8,16 @@ from typing import Any
 
 from trapline import __version__
 from trapline.crawler.discovery.scope import ANY, Scope
+from trapline.crawler.discovery.site_settings import SiteSettings, SiteTables
 from trapline.crawler.store.settings import StoreSettings
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.limits import Limits
 from trapline.frontier import Rules
 
+_TYPES = ("exclude_extensions", "include_mimes", "exclude_mimes")
+AGENT = (
+    "trapline"  # the name of the crawler in its user agent and, unless the user says otherwise, for robots.txt files
+)
 PROTOCOLS = ("1.0", "1.1", "pipelining")
 # Sources of the defaults. Delay (w): castillo04, "under 15 s is impolite". Pages per connection (k), and one second between two of them:
 # what a reader with a browser requests from a site before leaving it. Connections (r): cao fig. 4, no gain past 96. Pages per site:
@@ -58,6 +63,9 @@ class CrawlOptions:
     scope: str = "host"
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    exclude_extensions: tuple[str, ...] = ()  # of file names; such URLs are not requested
+    include_mimes: tuple[str, ...] = ()  # media types whose bodies are read; (): all
+    exclude_mimes: tuple[str, ...] = ()  # media types whose bodies are not read
     # Whether sitemaps and feeds are read. None: in a crawl that fetches pages again, because they say what has changed.
     sitemaps: bool | None = None
     # Hosts of the user, which several processes may visit at once; the crawl stays on them.
@@ -66,6 +74,17 @@ class CrawlOptions:
     insecure: bool = False
     abandon: int = 5  # number of consecutive failed visits after which a site is abandoned
     contact: str = ""
+    user_agent: str = ""  # without the contact; "": trapline/VERSION
+    robots_token: str = AGENT  # the product token by which robots.txt files address this crawler
+    headers: tuple[str, ...] = ()  # NAME: VALUE, of every request
+    # Files with secrets. Only their names are options: the secrets are read when a run begins, and kept nowhere.
+    credentials: str = ""
+    cookies: str = ""
+    accept_cookies: bool = False  # whether cookies that servers set are sent back to them
+    proxy: str = ""  # URL, without password
+    proxy_names: bool = False  # whether the proxy gets names instead of addresses
+    no_robots: bool = False  # whether robots.txt files of `own_hosts` are ignored
+    sites: SiteTables = field(default_factory=dict)  # settings of single sites, by host
     hosts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     nameservers: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
@@ -77,17 +96,27 @@ class CrawlOptions:
     snapshot_pages: int = 100_000
 
     @property
-    def user_agent(self) -> str:
+    def whole_user_agent(self) -> str:
+        """The header User-Agent, with the contact.
+
+        >>> CrawlOptions((), contact="https://example.org/bot", user_agent="my-bot/1.0").whole_user_agent
+        'my-bot/1.0 (+https://example.org/bot)'
         """
-        >>> CrawlOptions((), contact="https://example.org/bot").user_agent.split(" ", 1)[1]
-        '(+https://example.org/bot)'
-        """
-        return f"{AGENT}/{__version__}" + (f" (+{self.contact})" if self.contact else "")
+        return (self.user_agent or f"{AGENT}/{__version__}") + (f" (+{self.contact})" if self.contact else "")
 
     def scope_of_crawl(self, accept: Callable[[str], bool] | None = None) -> Scope:
         """Return the scope of the crawl. Raise `ConfigError` if the scope is unknown or a pattern is invalid. `accept`: rejects
         URLs that the options admit."""
-        return Scope(self.scope, self.seeds, self.include, self.exclude, self.own_hosts, accept=accept)
+        return Scope(
+            self.scope,
+            self.seeds,
+            self.include,
+            self.exclude,
+            self.own_hosts,
+            extensions=self.exclude_extensions,
+            sites=self.sites,
+            accept=accept,
+        )
 
     @property
     def reads_lists(self) -> bool:
@@ -98,6 +127,11 @@ class CrawlOptions:
     def guesses_sitemaps(self) -> bool:
         """Whether /sitemap.xml is requested from sites whose robots.txt names no sitemap."""
         return bool(self.sitemaps) and self.scope != ANY
+
+    @property
+    def without_robots(self) -> tuple[str, ...]:
+        """Hosts, with their subdomains, whose robots.txt does not hold."""
+        return self.own_hosts if self.no_robots else ()
 
     def to_json(self) -> str:
         # Python's JSON writes infinity as Infinity and reads it back.
@@ -113,12 +147,13 @@ class CrawlOptions:
         values["limits"] = Limits(**_known(Limits, values["limits"]))
         if values.get("refresh") is not None:
             values["refresh"] = RefreshOptions(**_known(RefreshOptions, values["refresh"]))
-        for name in ("seeds", "include", "exclude", "own_hosts", "nameservers"):
+        values["sites"] = {
+            host: SiteSettings.from_values(_known(SiteSettings, table))
+            for host, table in values.get("sites", {}).items()
+        }
+        for name in ("seeds", "include", "exclude", "own_hosts", "nameservers", "headers", *_TYPES):
             values[name] = tuple(values.get(name, ()))
         return cls(**values)
-
-
-AGENT = "trapline"  # the product token by which robots.txt files address this crawler
 
 
 def _known(kind: Any, values: dict[str, Any]) -> dict[str, Any]:

@@ -13,9 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from trapline.crawler.discovery.scope import ANY
-from trapline.crawler.engine.options import PAUSE_S, PROTOCOLS, CrawlOptions, RefreshOptions
+from trapline.crawler.discovery.site_settings import SiteSettings, read_tables
+from trapline.crawler.engine.options import AGENT, PAUSE_S, PROTOCOLS, CrawlOptions, RefreshOptions
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.dns import read_hosts
+from trapline.fetch.http.mime_filter import read_types
+from trapline.fetch.http.proxy import read_proxy
+from trapline.fetch.http.user_headers import check_user_agent, read_headers
 from trapline.fetch.limits import Limits
 from trapline.fetch.urls import MOST_URL, canonical
 from trapline.frontier import Rules
@@ -24,6 +28,8 @@ from trapline.strategies.base.choice import absolute
 
 _NOT_A_URL = "not an http or https URL; give one such as https://example.org/"
 _BARE = re.compile(r"(?!.*://)\w[^\s@/:]*(:\d+)?(/.*)?")  # example.org, localhost:8000/a
+
+_PASSWORD = re.compile(r"(?!mailto:)(?:\w+:[/\\]+)?[^/\\?#:]*:[^/\\?#]*@")  # http://name:password@
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +51,9 @@ class CrawlSettings:
     scope: str = "host"
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
+    exclude_extension: Sequence[str] = ()
+    include_mime: Sequence[str] = ()
+    exclude_mime: Sequence[str] = ()
     own_hosts: Sequence[str] = ()
     sitemaps: bool | None = None
     # refresh
@@ -76,11 +85,22 @@ class CrawlSettings:
     timeout: float = 120.0
     max_body: int = 10 * 2**20
     max_failed_visits: int = 5
-    contact: str = ""
     hosts: str | Path | Mapping[str, Sequence[str]] | None = None
     nameserver: Sequence[str] = ()
     allow_private: bool = False
     insecure: bool = False
+    # requests
+    contact: str = ""
+    user_agent: str = ""
+    robots_token: str = AGENT
+    header: Sequence[str] = ()
+    credentials: str | Path | None = None
+    cookies: str | Path | None = None
+    accept_cookies: bool = False
+    proxy: str = ""
+    proxy_names: bool = False
+    no_robots: bool = False
+    site: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # settings of single sites, by host
     # batches and PageRank runs
     batch: int = 0
     batch_ahead: bool = False
@@ -138,12 +158,25 @@ class CrawlSettings:
             scope=self.scope,
             include=_several(self.include),
             exclude=_several(self.exclude),
+            exclude_extensions=self._extensions(),
+            include_mimes=read_types("--include-mime", _several(self.include_mime)),
+            exclude_mimes=read_types("--exclude-mime", _several(self.exclude_mime)),
             own_hosts=tuple(host.strip(".").lower() for host in _several(self.own_hosts)),
             sitemaps=True if self.sitemaps is None and self.scope != ANY else self.sitemaps,
             allow_private=self.allow_private,
             insecure=self.insecure,
             abandon=self.max_failed_visits,
             contact=self.contact,
+            user_agent=self.user_agent,
+            robots_token=self.robots_token,
+            headers=self._headers(),
+            credentials=_absolute(self.credentials),
+            cookies=_absolute(self.cookies),
+            accept_cookies=self.accept_cookies,
+            proxy=self._proxy(),
+            proxy_names=self.proxy_names,
+            no_robots=self.no_robots,
+            sites=self._sites(pause_s),
             hosts=read_hosts(Path(self.hosts)) if isinstance(self.hosts, str | Path) else dict(self.hosts or {}),
             nameservers=_several(self.nameserver),
             limits=Limits(total_s=self.timeout, body_bytes=int(self.max_body)),
@@ -180,8 +213,41 @@ class CrawlSettings:
             raise ConfigError(f"pause is {self.pause!r}; it must be a number of seconds")
         if self.http not in PROTOCOLS:
             raise ConfigError(f"http is {self.http!r}; {nearest(self.http, PROTOCOLS)}")
+        if self.no_robots and not self.own_hosts:
+            raise ConfigError("--no-robots holds for your own hosts only; name them with --own-hosts HOST")
+        check_user_agent(self.user_agent, self.contact, self.robots_token)
         if not self.batch and (self.batch_ahead or self.batch_min_active):
             raise ConfigError("--batch-ahead and --batch-min-active have no effect without batches; also give --batch")
+
+    def _headers(self) -> tuple[str, ...]:
+        return tuple(f"{name}: {value}" for name, value in read_headers(_several(self.header)).items())
+
+    def _extensions(self) -> tuple[str, ...]:
+        names = tuple(name.strip().removeprefix(".").lower() for name in _several(self.exclude_extension))
+        for name in names:
+            if not name or not name.isascii() or not name.replace(".", "").isalnum():
+                raise ConfigError(f"--exclude-extension {name!a}: not an extension; give one such as pdf")
+        return names
+
+    def _proxy(self) -> str:
+        if not self.proxy:
+            if self.proxy_names:
+                raise ConfigError("--proxy-names has no effect without a proxy; also give --proxy URL")
+            return ""
+        return read_proxy(self.proxy).url
+
+    def _sites(self, pause_s: float) -> dict[str, SiteSettings]:
+        tables = read_tables(self.site, pause_s)
+        address_s = self.delay if self.ip_delay is None else self.ip_delay
+        for host, own in tables.items():
+            if own.delay_s is not None and own.delay_s < address_s:
+                raise ConfigError(
+                    f'[site."{host}"]: its delay of {own.delay_s:g} s is shorter than the delay of its address, {address_s:g} s; '
+                    f"also give --ip-delay {own.delay_s:g}"
+                )
+            if own.per_connection not in (None, 1) and self.http == "1.0":
+                raise ConfigError(f'[site."{host}"]: per-connection has no effect with --http 1.0; omit it')
+        return tables
 
     def _rules(self) -> Rules:
         first = {"first_connection_s": self.first_connection, "first_response_s": self.first_response}
@@ -224,7 +290,19 @@ class CrawlSettings:
         )
 
 
-_TEXTS = ("strategy", "quality", "scope", "refresh_policy", "http", "contact", "estimator", "warc_prefix")
+_TEXTS = (
+    "strategy",
+    "quality",
+    "scope",
+    "refresh_policy",
+    "http",
+    "contact",
+    "user_agent",
+    "robots_token",
+    "proxy",
+    "estimator",
+    "warc_prefix",
+)
 _NUMBERS = (
     "connections", "max_pages", "max_time", "max_bytes", "seed", "refresh_share", "refresh_price", "refresh_rate",
     "delay", "ip_delay", "small_site_pages", "small_site_delay", "per_connection", "retries", "backoff",
@@ -239,6 +317,10 @@ def _several(given: str | Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
+def _absolute(file: str | Path | None) -> str:
+    return str(Path(file).absolute()) if file else ""
+
+
 def _limit(value: float | None) -> float:
     return math.inf if value is None else value
 
@@ -250,6 +332,9 @@ def seed_of(url: str, where: str = "") -> str:
     >>> seed_of("Example.org"), seed_of("https://example.org/a/../b")
     ('http://example.org/', 'https://example.org/b')
     """
+    if _PASSWORD.match(url):
+        shown = f"{where}a seed URL has a password"  # without the URL
+        raise ConfigError(f"{shown}; omit it, and put user and password into a file for --credentials FILE")
     found = canonical(f"http://{url}" if _BARE.fullmatch(url) else url)
     if found is None:
         why = f"longer than {MOST_URL:,} characters" if len(url) > MOST_URL else _NOT_A_URL

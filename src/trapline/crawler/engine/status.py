@@ -25,6 +25,7 @@ DRAINED = "drained"  # no page is left to fetch
 MAX_PAGES, MAX_TIME, MAX_BYTES = "max-pages", "max-time", "max-bytes"
 INTERRUPTED, TERMINATED = "interrupted", "terminated"  # by Ctrl-C, by SIGTERM
 BY_HAND = (INTERRUPTED, TERMINATED)
+PROXY_LOST = "proxy-lost"  # there is no connection to the proxy
 STOPPED = "stopped"  # by the program that takes the pages
 
 
@@ -59,7 +60,7 @@ def interrupts(loop: asyncio.AbstractEventLoop, interrupted: Callable[[str], Non
 FORBIDDEN = "forbidden"  # by robots.txt: no request was sent, and nothing failed
 KIND = f"case when error = '{failure.ROBOTS}' and result = {REFUSED} then '{FORBIDDEN}' else error end"
 """SQL: the kind of error of a row of `fetch`; '': none."""
-IS_ERROR = f"({KIND} not in ('', '{FORBIDDEN}') and result not in ({RETURNED}, {OUT_OF_BAND}))"
+IS_ERROR = f"({KIND} not in ('', '{FORBIDDEN}', '{failure.MIME}') and result not in ({RETURNED}, {OUT_OF_BAND}))"
 """SQL: whether a row of `fetch` counts as an error."""
 IS_PAGE = f"result = {FETCHED}"
 """SQL: whether a row of `fetch` brought a page. The row may be an error too: a page that cannot be decoded."""
@@ -103,12 +104,13 @@ class CrawlTally:
             self.refetched += is_refetch
             self.changed += record.changed == 1
             self.recent[record.site] += 1
-        if record.error and record.result not in (RETURNED, OUT_OF_BAND) and not _is_forbidden(record):
+        if record.error and record.result not in (RETURNED, OUT_OF_BAND) and not _is_unwanted(record):
             self.errors[record.error] += 1
 
 
-def _is_forbidden(record: Fetched) -> bool:
-    return record.error == failure.ROBOTS and record.result == REFUSED
+def _is_unwanted(record: Fetched) -> bool:
+    """Return whether nothing failed: robots.txt forbids the page, or its media type is not wanted."""
+    return record.error == failure.MIME or (record.error == failure.ROBOTS and record.result == REFUSED)
 
 
 def tally_of(database: sqlite3.Connection) -> CrawlTally:

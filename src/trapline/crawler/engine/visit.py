@@ -43,6 +43,7 @@ from trapline.crawler.engine.world import VisitWeb
 from trapline.crawler.robots.site_robots import RobotsFile, Step
 from trapline.fetch import failure
 from trapline.fetch.http.connection import Connection
+from trapline.fetch.http.private_headers import PrivateHeaders
 from trapline.fetch.http.response import Response
 from trapline.frontier import FETCHED, Outcome, Visit
 
@@ -170,7 +171,9 @@ class VisitWorker:
         self._state = VisitState.ROBOTS
         self._robots.request = self._web.request_for(site, self._robots.target)
         self._robots.started = self._web.now()
-        self._connection.send(self._robots.request)
+        if self._web.filters_types:
+            self._connection.exempt_next()
+        self._connection.send(self._as_sent(self._robots.request, self._robots.target))
 
     def _request(self) -> None:
         """Request as many pages as may be in flight."""
@@ -199,9 +202,18 @@ class VisitWorker:
             self._requests.append(PageRequest(page, url, web.now(), request, is_list))
             if not is_list:
                 crawler.requested(self._visit)
+            if site.private_headers is not None:
+                request = self._as_sent(request, target)
+            if web.filters_types and (is_list or crawler.reads_list(url)):
+                self._connection.exempt_next()  # type: ignore[union-attr]  # open by now
             self._connection.send(request)  # type: ignore[union-attr]  # open by now
         if not self._requests:
             self._finish()
+
+    def _as_sent(self, request: bytes, target: str) -> bytes:
+        """Return the request with the private headers of the site, which are not recorded."""
+        private = self._site.private_headers
+        return request if private is None else private.sent(request, target, self._web.now())
 
     def _has_more(self) -> bool:
         """Return whether there is a page or a list to request."""
@@ -254,6 +266,8 @@ class VisitWorker:
     def received(self, connection: Connection, response: Response) -> None:
         if not response.keep_alive:
             self._end = End.OURS if response.hung_up else End.SERVER
+        if self._site.private_headers is not None:
+            self._take_cookies(self._site.private_headers, response)
         if self._robots is not None:
             self._robots_received(self._robots, response, connection.address)
             return
@@ -277,6 +291,12 @@ class VisitWorker:
             self._pause()
         else:
             self._request()
+
+    def _take_cookies(self, private: PrivateHeaders, response: Response) -> None:
+        """Pass an answer to the private headers of the site, before it is recorded."""
+        robots, origin = self._robots, self._site.origin
+        target = robots.target if robots is not None else self._requests[0].url[len(origin) :]
+        private.received(target, response, self._web.now())
 
     def lost(self, connection: Connection, kind: str, unanswered: int) -> None:
         self._connection, self._responses = None, connection.responses_received
@@ -316,7 +336,7 @@ class VisitWorker:
             self._finish()
             return
         enough_at = self._paused_at + (
-            self._site.pause_s if self._connection else max(self._site.pause_s, web.longest_delay_s)
+            self._site.pause_s if self._connection else max(self._site.pause_s, self._longest_delay_s)
         )
         if web.now() < enough_at:
             self._crawler.pause(enough_at - web.now(), self._paused_enough)
@@ -325,6 +345,12 @@ class VisitWorker:
             self._connect()
         else:
             self._go_on()
+
+    @property
+    def _longest_delay_s(self) -> float:
+        """The longest of the delays that hold between two visits to the site."""
+        own = self._site.settings
+        return max(self._web.longest_delay_s, (own.delay_s or 0.0) if own is not None else 0.0)
 
     def _store_has_room(self) -> None:
         self._state = VisitState.FETCHING
@@ -413,7 +439,7 @@ class VisitWorker:
         closed = self._end is End.SERVER and self._at > 0 and self._responses > self._before
         answers = (self._connection_s, self._responses, closed, self._allowed)
         outcome = Outcome((), *answers, self._not_before, self._site_failed)
-        if self._end is End.OURS and web.longest_delay_s > 0.0:
+        if self._end is End.OURS and self._longest_delay_s > 0.0:
             web.call_at(web.now() + HANG_UP_S, lambda: self._report_end(outcome))
         else:
             self._report_end(outcome)

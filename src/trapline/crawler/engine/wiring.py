@@ -12,7 +12,7 @@ from trapline.crawler.discovery.site_resolver import SiteResolver
 from trapline.crawler.discovery.url_store import UrlStore
 from trapline.crawler.engine.crawler import Crawler, CrawlerSettings, Goals
 from trapline.crawler.engine.live import LiveWeb
-from trapline.crawler.engine.options import AGENT, CrawlOptions, RefreshOptions
+from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
 from trapline.crawler.engine.other_partitions import Exchanged, OtherPartitions
 from trapline.crawler.engine.page_quality import PageScoring, Scores, page_quality
 from trapline.crawler.engine.partition_member import Member, PartitionExchange
@@ -235,7 +235,7 @@ def _refresh_setup(
 def _settings(options: CrawlOptions) -> CrawlerSettings:
     return CrawlerSettings(
         options.connections,
-        AGENT,
+        options.robots_token,
         options.limits.expanded_bytes,
         options.abandon,
         Goals(options.max_pages, options.max_bytes),

@@ -44,6 +44,7 @@ class World(Protocol):
 class VisitWeb(Replies, Protocol):
     longest_delay_s: float  # the longer of the delays between two visits to a site and to an address
     pipelining: bool
+    filters_types: bool  # whether bodies of some media types are not read
 
     @property
     def elsewhere(self) -> RobotsElsewhere: ...

@@ -7,6 +7,7 @@ Kernels are compiled between the first two; the prepare functions call no kernel
 
 import asyncio
 import math
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -15,6 +16,7 @@ from typing import Any
 
 import uvloop
 
+from trapline.crawler.discovery.scope import is_among
 from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
 from trapline.crawler.engine.page_quality import Given, given_by
 from trapline.crawler.files import resume
@@ -24,6 +26,9 @@ from trapline.crawler.store.settings import StoreSettings
 from trapline.errors import ConfigError
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import DnsAnswer, Resolver
+from trapline.fetch.http.credentials import is_open_to_others
+from trapline.fetch.http.private_headers import read_secrets
+from trapline.fetch.http.proxy import read_proxy
 from trapline.fetch.urls import host_port, origin
 from trapline.progress import ProgressCallback, no_progress
 from trapline.strategies import Strategy
@@ -139,7 +144,8 @@ def prepare_new(options: CrawlOptions, folder: Path | None) -> Prepared:
         raise ConfigError(
             "a crawl without a folder keeps no copies to refresh; give it a folder, or fetch every page once"
         )
-    return Prepared(folder, options, strategy, True, (*_notes(options), *uvloop.run(check_seeds(options))))
+    notes = (*_notes(options), *notes_on_requests(options))
+    return Prepared(folder, options, strategy, True, (*notes, *uvloop.run(check_seeds(options))))
 
 
 def _notes(options: CrawlOptions) -> Iterator[str]:
@@ -149,17 +155,41 @@ def _notes(options: CrawlOptions) -> Iterator[str]:
         yield "page rank 'quality' uses OPIC's cash (--quality opic); for another quality give --quality FILE or MODULE:FUNCTION"
 
 
-def prepare_old(folder: Path, refresh: Mapping[str, Any] | None = None, **changes: float) -> Prepared:
-    """Check a crawl that is to be resumed. `changes`: goals that replace those it began with; `refresh`: the same for refresh."""
+def notes_on_requests(options: CrawlOptions) -> Iterator[str]:
+    """Read the files with secrets, which raises `ConfigError` if that fails, and yield hints about requests."""
+    proxy = read_proxy(options.proxy, options.proxy_names).located() if options.proxy else None
+    secrets = read_secrets(options.credentials, options.cookies, options.accept_cookies, proxy)
+    if secrets is not None and secrets.proxy is not None:
+        secrets.proxy.check()
+    foreign = [seed for seed in options.seeds if not is_among(host_port(origin(seed))[1], options.own_hosts)]
+    if options.no_robots and foreign:
+        raise ConfigError(
+            f"seed {foreign[0]}: its host is not in --own-hosts, as --no-robots needs; add the host, or omit the seed"
+        )
+    for option, file in (("credentials", options.credentials), ("cookies", options.cookies)):
+        if file and is_open_to_others(Path(file)):
+            yield f"--{option} {file}: other users of this machine can read this file; run: chmod 600 {shlex.quote(file)}"
+    known = secrets.credentials.origins if secrets is not None and secrets.credentials is not None else ()
+    for site in dict.fromkeys(map(origin, options.seeds)):
+        secure = site.replace("http://", "https://", 1)
+        if site != secure and secure in known and site not in known:
+            yield f'--credentials: those of {secure} are sent over https only; for {site} also write [site."{site}"]'
+    if options.user_agent and options.robots_token.lower() not in options.user_agent.lower():
+        yield f"robots.txt files address this crawler as {options.robots_token}, which --user-agent does not have; give --robots-token"
+
+
+def prepare_old(folder: Path, refresh: Mapping[str, Any] | None = None, **changes: float | str) -> Prepared:
+    """Check a crawl that is to be resumed. `changes`: goals and files that replace those it began with; `refresh`: the same
+    for refresh."""
     claim_existing(folder).release()  # fails now, and not only after compilation, if another process crawls there
     reading = Reading(folder)
     reading.check()
     options = changed(CrawlOptions.from_json(reading.meta()["options"]), refresh, **changes)
     reading.close()
-    return Prepared(folder, options, resume.strategy_of(options), False)
+    return Prepared(folder, options, resume.strategy_of(options), False, tuple(notes_on_requests(options)))
 
 
-def changed(options: CrawlOptions, refresh: Mapping[str, Any] | None, **changes: float) -> CrawlOptions:
+def changed(options: CrawlOptions, refresh: Mapping[str, Any] | None, **changes: float | str) -> CrawlOptions:
     """Return the options with other goals for the crawl and for refresh."""
     options = replace(options, **changes)  # type: ignore[arg-type]  # goals
     return replace(options, refresh=_refresh_changed(options.refresh, refresh)) if refresh else options
@@ -192,8 +222,9 @@ def opened(prepared: Prepared, progress: ProgressCallback = no_progress) -> Open
 def store_settings(options: CrawlOptions) -> StoreSettings:
     return StoreSettings(
         name=options.warc_prefix,
-        user_agent=options.user_agent,
+        user_agent=options.whole_user_agent,
         operator=options.contact,
         warc_bytes=options.warc_bytes,
         metadata=options.metadata,
+        robots="ignore" if options.no_robots else "obey",
     )

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from trapline.crawler.discovery.seen import SeenTable
 from trapline.crawler.discovery.sites import Sites
-from trapline.crawler.engine.options import AGENT, CrawlOptions, RefreshOptions
+from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
 from trapline.crawler.engine.page_quality import Scores
 from trapline.crawler.engine.status import CrawlTally, tally_of
 from trapline.crawler.files import checkpoint
@@ -63,7 +63,9 @@ def policy_of(options: RefreshOptions) -> Policy:
 def fresh(folder: Path | None, options: CrawlOptions, strategy: Strategy) -> CrawlState:
     """Return the state of a new crawl, whose folder, if it has one, was just created."""
     frontier = Frontier(strategy, options.rules, options.seed)
-    state = CrawlState(frontier, Sites(options.pause_s), SeenTable(), CrawlTally())
+    state = CrawlState(
+        frontier, Sites(options.pause_s, options.sites, options.without_robots), SeenTable(), CrawlTally()
+    )
     if options.refresh and folder:
         reading = Reading(folder)
         state.refresher = refresher_of(reading, options.refresh)
@@ -235,7 +237,7 @@ def _see(reading: Reading, seen: SeenTable, pages: int, progress: ProgressCallba
 
 
 def _sites(reading: Reading, options: CrawlOptions, frontier: Frontier) -> Sites:
-    sites = Sites(options.pause_s)
+    sites = Sites(options.pause_s, options.sites, options.without_robots)
     addresses = [address for _, address in reading.addresses()]
     sites.restore_groups(addresses)
     groups = frontier.site_groups
@@ -245,14 +247,15 @@ def _sites(reading: Reading, options: CrawlOptions, frontier: Frontier) -> Sites
             site.addresses = (addresses[groups[number]],)  # looked up again after the next visit
     now = time.time()
     for robots in reading.robots():
-        verdict = read_answer(robots.status, robots.error, robots.body, AGENT)
+        verdict = read_answer(robots.status, robots.error, robots.body, options.robots_token)
         age_s = now - robots.started
         # A file that was unreachable is fetched again: pages that it forbids only for a while would be refused for
         # good. A file that came from another site is fetched again, too, because it may be older there than its row
         # here says.
         is_known = verdict.robots is not DISALLOW_ALL and not 300 <= robots.status < 400 and robots.address != ""
-        if is_known and age_s < verdict.expires_in_s:
-            apply(sites[robots.site], verdict.robots, now + verdict.expires_in_s - age_s, options.pause_s)
+        site = sites[robots.site]
+        if is_known and age_s < verdict.expires_in_s and site.obeys_robots:
+            apply(site, verdict.robots, now + verdict.expires_in_s - age_s, sites.usual_pause_s(site))
     # If the last answer of a site is older than LONGEST_S, we do not know whether its robots.txt was reachable meanwhile.
     for number, since in reading.robots_unreachable(after=now - LONGEST_S).items():
         sites[number].robots_unreachable_since = since

@@ -18,14 +18,18 @@ depends on the size of a site, all but the smaller w. It finds early and overlap
 """
 
 import sqlite3
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.crawler.engine.options import AGENT, CrawlOptions
+from trapline.crawler.discovery.scope import is_among
+from trapline.crawler.discovery.site_settings import settings_of
+from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.inspect.database_reader import Longs, options
 from trapline.crawler.inspect.requests import NONE_SEEN, ROBOTS, Requests, RobotsKept, requests_of, robots_kept
+from trapline.fetch.urls import host_port
 
 Marks = NDArray[np.bool_]
 
@@ -45,6 +49,22 @@ class Manners(NamedTuple):
     address_delay_us: int
     pause_us: int
     pipelining: bool
+    of_sites: dict[int, tuple[int, int]]  # delay and pause of the sites that have settings of their own
+
+    def delays_us(self, sites: Longs) -> Longs:
+        """Return the delay of each of these sites."""
+        return self._of(sites, self.delay_us, {site: own[0] for site, own in self.of_sites.items()})
+
+    def pauses_us(self, sites: Longs) -> Longs:
+        return self._of(sites, self.pause_us, {site: own[1] for site, own in self.of_sites.items()})
+
+    @staticmethod
+    def _of(sites: Longs, usual: int, own: dict[int, int]) -> Longs:
+        if not own or not len(sites):
+            return np.full(len(sites), usual)
+        by_number = np.full(max(max(own), int(sites.max())) + 1, usual)
+        by_number[list(own)] = list(own.values())
+        return by_number[sites]
 
 
 class Violation(NamedTuple):
@@ -73,8 +93,9 @@ def politeness_violations(database: sqlite3.Connection) -> int:
 
 
 def audit(database: sqlite3.Connection) -> Audit:
-    manners, requests = manners_of(options(database)), requests_of(database)
-    kept = robots_kept(database, AGENT)
+    given, requests = options(database), requests_of(database)
+    manners = manners_of(given, origins(database) if given.sites else ())
+    kept = robots_kept(database, given.robots_token, _without_robots(database, given))
     broken = {
         **_between_visits(requests, kept, manners),
         "pause": _inside_visits(requests, kept, manners),
@@ -90,14 +111,35 @@ def audit(database: sqlite3.Connection) -> Audit:
     )
 
 
-def manners_of(options: CrawlOptions) -> Manners:
+def origins(database: sqlite3.Connection) -> list[tuple[int, str]]:
+    return database.execute("select id, origin from site").fetchall()
+
+
+def _without_robots(database: sqlite3.Connection, options: CrawlOptions) -> frozenset[int]:
+    """Return the sites whose robots.txt does not hold."""
+    hosts = options.without_robots
+    found = origins(database) if hosts else ()
+    return frozenset(number for number, name in found if is_among(host_port(name)[1], hosts))
+
+
+def manners_of(options: CrawlOptions, sites: Iterable[tuple[int, str]] = ()) -> Manners:
+    """Return the settings. `sites`: numbers and origins of the sites, if some have settings of their own."""
     rules = options.rules
+    own = {number: settings_of(options.sites, host_port(name)[1]) for number, name in sites}
     delay_s = min(rules.delay_s, rules.small_site_delay_s) if rules.small_site_pages else rules.delay_s
     return Manners(
         delay_us=round(delay_s * 1e6),
         address_delay_us=round(rules.address_delay_s * 1e6),
         pause_us=round(options.pause_s * 1e6),
         pipelining=options.http == "pipelining",
+        of_sites={
+            number: (
+                round((delay_s if found.delay_s is None else found.delay_s) * 1e6),
+                round((options.pause_s if found.pause_s is None else found.pause_s) * 1e6),
+            )
+            for number, found in own.items()
+            if found is not None
+        },
     )
 
 
@@ -121,7 +163,7 @@ def _between_visits(requests: Requests, kept: RobotsKept, manners: Manners) -> d
     sites, addresses = _spans(requests, requests.site), _spans(requests, requests.address)
     delays = kept.delay_us(kept.in_force(sites.owner, sites.begin_us))
     found = [
-        _against_earlier(sites, np.maximum(manners.delay_us, delays)),
+        _against_earlier(sites, np.maximum(manners.delays_us(sites.owner), delays)),
         _against_earlier(addresses, np.full(len(addresses.visit), manners.address_delay_us)),
     ]
     overlapping, early = (np.unique(np.concatenate(visits)) for visits in zip(*found, strict=True))
@@ -171,7 +213,7 @@ def latest_end_before(owner: Longs, end: Longs) -> Longs:
 def _inside_visits(requests: Requests, kept: RobotsKept, manners: Manners) -> Longs:
     """Return the visits whose own requests overlap, or begin too soon after the previous answer."""
     delays = kept.delay_us(kept.in_force(requests.site, requests.begin_us))
-    gap = np.maximum(manners.pause_us, delays)
+    gap = np.maximum(manners.pauses_us(requests.site), delays)
     early = requests.begin_us < latest_end_before(requests.visit, requests.end_us) + gap - TOLERANCE_US
     if manners.pipelining:
         early &= gap > 0
@@ -205,11 +247,11 @@ def _examples(
 ) -> list[Violation]:
     chosen = np.flatnonzero(np.isin(requests.visit, every))
     _, first = np.unique(requests.visit[chosen], return_index=True)
-    origins = dict(database.execute("select id, origin from site"))
+    names = dict(origins(database))
     return [
         Violation(
             int(requests.visit[row]),
-            origins.get(int(requests.site[row]), "?"),
+            names.get(int(requests.site[row]), "?"),
             int(requests.begin_us[row]) / 1e6,
             tuple(rule for rule, visits in broken.items() if requests.visit[row] in visits),
         )

@@ -23,7 +23,7 @@ MOST_REFERRERS = 10  # of a page
 _ROWS_AT_ONCE = 4096
 # The last result of each page counts: a page that failed once and was fetched then is not broken.
 _BROKEN = f"""select page, seq from fetch where seq in (select max(seq) from fetch where result > 0 group by page)
-and (result = {FAILED} or (result = {REFUSED} and error <> '{failure.ROBOTS}'))"""
+and (result = {FAILED} or (result = {REFUSED} and error not in ('{failure.ROBOTS}', '{failure.MIME}')))"""
 _LINKS = f"""select page, links from fetch where seq in (select max(seq) from fetch where {HAS_LINKS} group by page)
 and length(links) > 0"""
 

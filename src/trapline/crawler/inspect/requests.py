@@ -12,7 +12,7 @@ quarter of a microsecond. Whole microseconds compare correctly, and sums of them
 import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -101,8 +101,9 @@ class RobotsKept(NamedTuple):
         return _at(self.free, number, False)
 
 
-def robots_kept(database: sqlite3.Connection, agent: str) -> RobotsKept:
-    """Read all answers from the database of a crawl. `agent`: the product token whose rules count."""
+def robots_kept(database: sqlite3.Connection, agent: str, ignored: Container[int] = ()) -> RobotsKept:
+    """Read all answers from the database of a crawl. `agent`: the product token whose rules count. `ignored`: sites whose files
+    do not hold."""
     read: dict[tuple[int, str, bytes], Robots] = {}  # many sites give the same answer
     rows = database.execute("select site, started + total_s, status, error, body from robots order by site, 2, seq")
     site: list[int] = []
@@ -119,7 +120,7 @@ def robots_kept(database: sqlite3.Connection, agent: str) -> RobotsKept:
             since = math.inf
         site.append(at_site)
         ended.append(end)
-        rules.append(rule)
+        rules.append(ALLOW_ALL if at_site in ignored else rule)
     return RobotsKept(
         site=np.array(site, np.int64),
         end_us=microseconds(np.array(ended, np.float64)),

@@ -155,8 +155,9 @@ def processor_of(database: sqlite3.Connection) -> CrawlProcessor | None:
 
 
 def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
-    fetches, forbidden, unanswered, links = database.execute(
-        f"select count(*), total({KIND} = '{FORBIDDEN}'), total(result = {RETURNED}), total(length(links)) from fetch"
+    fetches, forbidden, unwanted, unanswered, links = database.execute(
+        f"select count(*), total({KIND} = '{FORBIDDEN}'), total(error = '{failure.MIME}'),"
+        f" total(result = {RETURNED}), total(length(links)) from fetch"
     ).fetchone()
     tally, abandoned_sites = tally_of(database), abandoned_sites_of(database)
     return {
@@ -166,6 +167,7 @@ def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
         "errors": tally.failed,
         "errors_by_kind": dict(tally.errors),
         "forbidden_by_robots": int(forbidden),
+        "unwanted_types": int(unwanted),
         "unanswered": int(unanswered),
         "bytes": tally.body_bytes,
         "links": int(links) // 4,

@@ -19,6 +19,7 @@ from trapline.fetch.http.content import decoded
 from trapline.fetch.http.headers import retry_after_s, url_text
 from trapline.fetch.http.response import Response
 from trapline.fetch.robots.answer import (
+    LONGEST_S,
     MOST_REDIRECTS,
     SHORTEST_S,
     RobotsVerdict,
@@ -26,7 +27,7 @@ from trapline.fetch.robots.answer import (
     lifetime_s,
     read_answer,
 )
-from trapline.fetch.robots.parser import DISALLOW_ALL, LIMIT_BYTES, Robots
+from trapline.fetch.robots.parser import ALLOW_ALL, DISALLOW_ALL, LIMIT_BYTES, Robots
 from trapline.fetch.urls import canonical, has_blocked_port, origin
 from trapline.frontier import AS_RULES, Frontier
 
@@ -79,6 +80,17 @@ def apply(site: Site, robots: Robots, until: float, pause_s: float) -> None:
     """Set the site's rules, which hold until `until`, and its pause."""
     site.robots, site.robots_until, site.robots_failures = robots, until, 0
     site.pause_s = max(pause_s, robots.crawl_delay_s or 0.0)
+
+
+def _usual_pace(site: Site) -> tuple[float, int]:
+    """Return delay and pages per visit of the site's own settings, or AS_RULES."""
+    own = site.settings
+    if own is None:
+        return AS_RULES, AS_RULES
+    return (
+        AS_RULES if own.delay_s is None else own.delay_s,
+        AS_RULES if own.per_connection is None else own.per_connection,
+    )
 
 
 class Elsewhere(Protocol):
@@ -151,6 +163,8 @@ class RobotsFile:
         return self._apply_answer(web, visit, answer)
 
     def _apply_answer(self, web: RobotsWeb, visit: int, answer: RobotsResponse) -> Step:
+        if not self._site.obeys_robots:
+            return self._ignored(web, answer)
         if answer.location is not None:
             return self._redirected(web, visit, answer.location)
         verdict = self._read(web, answer)
@@ -159,6 +173,11 @@ class RobotsFile:
             return Step.FAILED
         web.robots_read(self._site, self._url, answer.body if 200 <= answer.status < 300 else b"")
         return self._apply_verdict(web, verdict)
+
+    def _ignored(self, web: RobotsWeb, answer: RobotsResponse) -> Step:
+        """Take the sitemaps of a file whose rules do not hold, because the user owns the site and says so."""
+        web.robots_read(self._site, self._url, answer.body if 200 <= answer.status < 300 else b"")
+        return self._apply_verdict(web, RobotsVerdict(ALLOW_ALL, LONGEST_S, "ignored"))
 
     def _read(self, web: RobotsWeb, answer: RobotsResponse) -> RobotsVerdict:
         """Return the rules that follow from the answer, and from the time for which the file has been unreachable."""
@@ -204,7 +223,7 @@ class RobotsFile:
         site, delay_s = self._site, verdict.robots.crawl_delay_s or 0.0
         # Rules must outlive the delay that they demand. Otherwise every visit would only request them again, and no page.
         lasts_s = max(verdict.expires_in_s, delay_s + SHORTEST_S if delay_s > LONGEST_PAUSE_S else 0.0)
-        apply(site, verdict.robots, web.now() + lasts_s, web.pause_s)
+        apply(site, verdict.robots, web.now() + lasts_s, web.sites.usual_pause_s(site))
         web.ruled(site)
         self._set_pace(web, delay_s)
         if delay_s > LONGEST_PAUSE_S:
@@ -215,8 +234,9 @@ class RobotsFile:
     def _set_pace(self, web: RobotsWeb, delay_s: float) -> None:
         """Set the site's own delay (w) and pages per visit (k) if this Crawl-delay demands them. Otherwise undo those of an
         earlier one."""
-        own_delay_s = delay_s if delay_s > web.delay_s else AS_RULES
-        own_k = 1 if delay_s > LONGEST_PAUSE_S else AS_RULES
+        usual_s, usual_k = _usual_pace(self._site)
+        own_delay_s = delay_s if delay_s > (web.delay_s if usual_s == AS_RULES else usual_s) else usual_s
+        own_k = 1 if delay_s > LONGEST_PAUSE_S else usual_k
         if (own_delay_s, own_k) != web.frontier.site_rules(self._site.id):
             web.frontier.set_site(self._site.id, web.now(), delay_s=own_delay_s, per_connection=own_k)
 

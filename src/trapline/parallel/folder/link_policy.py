@@ -54,7 +54,7 @@ def check(policy: LinkPolicy, partitioning: Partitioning, options: CrawlOptions)
     why = why_impolite(policy, partitioning, options)
     if why and not options.own_hosts:
         raise ConfigError(why)
-    if options.own_hosts and not why:
+    if options.own_hosts and not why and not options.no_robots:
         raise ConfigError(
             "--own-hosts has no effect here: no host or address is visited by more than one process; omit the option"
         )
