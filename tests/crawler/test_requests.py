@@ -134,6 +134,7 @@ def test_patterns_of_a_site_hold_for_it_alone() -> None:
         ({"a.test": {"max-pages": 0}}, "between 1 and"),
         ({"a.test": {"delay": 1}}, "also give --ip-delay 1"),
         ({"a.test": {"header": "Cookie: a=b"}}, "--cookies FILE"),
+        ({"a.test": {"password": "x"}}, "a file for --credentials FILE"),
         ({"a.test": {"include": 3}}, "a text or a list of texts"),
         ({"a.test": 3}, "no table"),
         (3, "give settings by host"),

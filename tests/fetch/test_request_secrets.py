@@ -52,6 +52,10 @@ def test_a_header_that_cannot_be_sent_or_has_a_secret_is_refused(text: str, said
     assert said in str(error.value) and SECRET not in str(error.value) and "\n" not in str(error.value)
 
 
+def test_a_header_of_an_author_is_no_secret() -> None:
+    assert read_header("X-Author: ann") == ("X-Author", "ann")
+
+
 def test_a_header_is_given_once() -> None:
     with pytest.raises(ConfigError, match="given twice"):
         read_headers(["Accept: a", "accept: b"])
@@ -93,6 +97,7 @@ def test_a_netrc_file_is_read_without_its_default(tmp_path: Path) -> None:
         (f'[site."a.org"]\nuser = "a:b"\npassword = "{SECRET}"', "has a colon"),
         (f'[site."a.org"]\nuser = "a"\npassword = "{SECRET}"\nbearer = "x"', "keep one of them"),
         ('[site."a.org"]\nbearer = { env = "NOT_SET_AT_ALL" }', "environment variable NOT_SET_AT_ALL"),
+        ('[site."a.org"]\nheaders = { Host = "b.org" }', "the crawler sets this header itself"),
         ('[site."a.org"]\nbearer = 3', "bearer is no text"),
         ('[site."a.org"]', "has no credentials"),
         ('[site."a.org/b"]\nbearer = "x"', "not a host"),

@@ -25,7 +25,13 @@ LOG = logging.getLogger("trapline")
 OnPage = Callable[[Page], Awaitable[object] | object]
 OnError = Callable[[FailedFetch], object]
 # Settings that a resumed crawl may change.
-_GOALS = {"max_pages": "max_pages", "max_time": "max_seconds", "max_bytes": "max_bytes"}
+_GOALS = {
+    "max_pages": "max_pages",
+    "max_time": "max_seconds",
+    "max_bytes": "max_bytes",
+    "credentials": "credentials",
+    "cookies": "cookies",
+}
 
 
 def crawl(
@@ -84,12 +90,12 @@ class Crawl:
         options: CrawlOptions,
         output: str | Path | None,
         resume: str | Path | None,
-        goals: dict[str, float],
+        goals: dict[str, float | str],
         on_page: OnPage | None,
         on_error: OnError | None,
         accept: Callable[[str], bool] | None,
     ) -> None:
-        """`goals`: those that a resumed crawl changes."""
+        """`goals`: goals and files with secrets that a resumed crawl changes."""
         self._options, self._goals = options, goals
         self._output = None if output is None else Path(output)
         self._resume = None if resume is None else Path(resume)

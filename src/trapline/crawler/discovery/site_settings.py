@@ -14,6 +14,7 @@ from trapline.fetch.urls import canonical, host_port, origin
 
 _BELOW = "*."  # before a domain: all hosts below it
 _SEVERAL = ("headers", "include", "exclude")
+_SECRETS = ("user", "password", "bearer", "token", "credentials", "cookies", "cookie")
 # Keys of a table, as the options are called, and fields.
 KEYS = {
     "delay": "delay_s",
@@ -85,6 +86,8 @@ def _settings(where: str, table: Any, pause_s: float) -> SiteSettings:
     values: dict[str, Any] = {}
     for key, value in table.items():
         name = KEYS.get(key.replace("-", "_"))
+        if key in _SECRETS:
+            raise ConfigError(f"{where}: {key!r} does not belong here; put it into a file for --credentials FILE")
         if name is None:
             raise ConfigError(f"{where}: there is no setting {key!r}; {nearest(key, _shown_keys())}")
         values[name] = _several(where, key, value) if name in _SEVERAL else _number(where, key, value, name)

@@ -72,7 +72,7 @@ class LiveWeb:
         self.outbox: Outbox = crawler.outbox
         self.elsewhere = RobotsElsewhere()
         self.agent = options.robots_token
-        self.pause_s, self.delay_s = options.pause_s, options.rules.delay_s
+        self.delay_s = options.rules.delay_s
         self.longest_delay_s = max(self.delay_s, options.rules.ip_delay_s or 0.0)  # of site and address
         self.pipelining = options.http == "pipelining"
         # The crawl's own time never runs backwards. But the wall clock may have been set back before a resume, and the clock of a new

@@ -105,7 +105,6 @@ class RobotsWeb(Protocol):
     """What a robots.txt needs from its world (crawler/engine/live.py)."""
 
     agent: str
-    pause_s: float
     delay_s: float
     sites: Sites
     frontier: Frontier

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trapline.errors import ConfigError, nearest
-from trapline.fetch.http.user_headers import check_value
+from trapline.fetch.http.user_headers import check_not_ours, check_value
 from trapline.fetch.urls import canonical, origin
 
 _PLACE = re.compile(r"\(at [^()]*\)$")  # at the end of the parser's message: line and column
@@ -140,6 +140,7 @@ def _lines(where: str, table: Mapping[str, Any]) -> bytes:
     for name, value in fields.items():
         if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
             raise ConfigError(f"{where}: {name!a} is no name of a header; correct it")
+        check_not_ours(name, where)
         check_value(name, value, where)
     return "".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode()
 

@@ -17,7 +17,7 @@ _OURS = frozenset(
         *("content-length", "content-type", "expect", "range", "accept-encoding"),
     }
 )
-_SECRET = re.compile(r"auth|cookie|passw|secret|token|credential|session|api[-_]?key", re.IGNORECASE)
+_SECRET = re.compile(r"auth(?!ors?(?:-|$))|cookie|passw|secret|token|credential|session|api[-_]?key", re.IGNORECASE)
 
 
 def read_header(text: str, where: str = "--header") -> tuple[str, str]:
@@ -41,10 +41,15 @@ def read_header(text: str, where: str = "--header") -> tuple[str, str]:
         raise ConfigError(
             f"{where} {name}: a secret would be visible to others; put it into a file for --credentials FILE"
         )
-    if lower in _OURS or lower.startswith("if-"):
-        raise ConfigError(f"{where} {name}: the crawler sets this header itself; omit it")
+    check_not_ours(name, where)
     check_value(name, value, where)
     return name, value
+
+
+def check_not_ours(name: str, where: str) -> None:
+    """Raise `ConfigError` if the crawler sets this header itself."""
+    if name.lower() in _OURS or name.lower().startswith("if-"):
+        raise ConfigError(f"{where} {name}: the crawler sets this header itself; omit it")
 
 
 def check_value(name: str, value: str, where: str) -> None:
