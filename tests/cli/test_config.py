@@ -71,9 +71,59 @@ def test_the_configuration_of_a_folder_begins_the_same_crawl(
     assert CrawlResult(tmp_path / "again").summary["pages_fetched"] == 2
 
 
+SITES = """
+delay = "15s"
+ip-delay = "250ms"
+
+[site."a.test"]
+delay = "250ms"
+max-pages = 2
+header = ["X-A: 'b'"]
+
+[site.'*.b.test']
+exclude = ['\\?']
+"""
+
+
+def test_settings_of_sites_are_printed_and_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["config", "http://a.test/", "--config", written(tmp_path, SITES)]) == 0
+    first = capsys.readouterr().out
+    tables = tomllib.loads(first)["site"]
+    assert tables["a.test"] == {"delay": 0.25, "max-pages": 2, "header": ["X-A: 'b'"]}
+    assert tables["*.b.test"] == {"exclude": [r"\?"]}
+    assert run(["config", "--config", written(tmp_path, first)]) == 0
+    assert capsys.readouterr().out == first
+
+
+def test_a_site_has_its_settings_in_a_crawl_and_after_a_resume(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    with small_server(lambda host, target: page(*(f"/{n}" for n in range(9))), ("127.0.0.1",)) as server:
+        tables = "[site.'127.0.0.1']\nmax-pages = 4\nheader = 'X-A: b'\nexclude = '/3'\n"
+        text = f"allow-private = true\ndelay = 0\nmax-pages = 2\nsitemaps = false\nquiet = true\n{tables}"
+        file = written(tmp_path, text)
+        assert run(["crawl", f"http://127.0.0.1:{server.port}/", "--config", file, "-o", str(out)]) == 0
+        assert "[site] tables cannot change" in error_of(capsys, "crawl", "--resume", str(out), "--config", file)
+        assert run(["crawl", "--resume", str(out), "--max-pages", "9", "--quiet"]) == 0
+        assert all(one.header("X-A") == "b" for one in server.log) and "/3" not in server.targets("127.0.0.1")
+    assert CrawlResult(out).summary["pages_fetched"] == 4
+    assert run(["config", str(out)]) == 0
+    assert tomllib.loads(capsys.readouterr().out)["site"]["127.0.0.1"]["max-pages"] == 4
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("[site.'a.test']\ndealy = 1", "there is no setting 'dealy'; did you mean 'delay'?"),
+        ("[site.'a.test']\ndelay = 'soon'", "'soon' is not a number of seconds"),
+        ("[site.'a.test']\npassword = 'x'", "put it into a file for --credentials FILE"),
+        ("[site]\ndelay = 3", "no table; write its settings in lines below it"),
+        ("no-robots = true", "name them with --own-hosts HOST"),
+        ("no-robots = true\nown-hosts = ['b.test']", "its host is not in --own-hosts"),
+        ("header = ['Authorization: x']", "put it into a file for --credentials FILE"),
+        ("proxy = 'http://a:b@c'", "put user and password into [proxy] of --credentials FILE"),
+        ("proxy-names = true", "--proxy-names has no effect without a proxy"),
         ("max-page = 3", "there is no option 'max-page'; did you mean 'max-pages'?"),
         ("config = 'x'", "there is no option 'config'"),
         ("delay = [1]", "delay is [1]; write a number or a text in quotes"),

@@ -12,6 +12,7 @@ import pytest
 
 from tests.crawler.proxies import proxy_server
 from tests.crawler.small_server import NOT_FOUND, SmallServer, moved, page, small_server
+from tests.effort import slow
 from trapline.cli import run
 from trapline.fetch.dns import hosts_text
 
@@ -146,6 +147,21 @@ def test_the_search_for_secrets_finds_them(tmp_path: Path) -> None:
         database.execute("create table t (a, b)")
         database.execute("insert into t values (?, ?)", (f"x{BEARER}", zlib.compress(API_KEY.encode())))
     assert {secret for _, secret in leaks(contents(tmp_path))} == {COOKIE, BEARER, API_KEY}
+
+
+@slow
+def test_several_processes_keep_secrets_too(
+    site: Site, tmp_path: Path, capfd: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_PASSWORD", PASSWORD)
+    out = tmp_path / "out"
+    options = [*written(tmp_path / "given", site), *FAST, "--ip-delay", "0", "--accept-cookies", "--processes", "2"]
+    header = ["--header", "X-Plain: yes", "--scope", "any"]
+    assert run(["crawl", f"http://a.test:{site.server.port}/", *options, *header, "-o", str(out)]) == 0
+    _check_headers(site)
+    said = capfd.readouterr()
+    found = [*contents(out), ("stdout", said.out.encode()), ("stderr", said.err.encode())]
+    assert leaks(iter([*found, *(("process list", line) for line in site.command_lines)])) == []
 
 
 def test_a_resumed_crawl_reads_its_secrets_again(
