@@ -9,12 +9,13 @@ import click
 
 from trapline.cli.options.sections import Section, SectionedCommand
 from trapline.cli.reproduce.cho import ChoOptions, cho_plan
-from trapline.cli.reproduce.command import JOBS, check_output, output_section, put_out, run_plan
-from trapline.cli.reproduce.paper_results import for_machines, summary, verdicts, write
+from trapline.cli.reproduce.command import JOBS, check_output, output_section, run_plan
+from trapline.cli.reproduce.paper_page import index_page, summary, verdicts
+from trapline.cli.reproduce.paper_results import for_machines, write
 from trapline.cli.reproduce.scheduling import PaperOptions, cao_plan, castillo_plan, thesis_plan
 from trapline.cli.reproduce.xu import XuOptions, xu_plan
 from trapline.output import write_json, write_text
-from trapline.terminal import say
+from trapline.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trapline.lab.paper import Paper, PaperPlan
@@ -45,7 +46,11 @@ def all_papers(quick: bool, jobs: int, folder: Path, as_json: bool) -> None:
     options = {"quick": quick}
     papers = [_reproduced(name, quick, jobs, folder) for name in PLANS]
     write_index(papers, folder, options)
-    put_out(papers, lambda paper: say(summary(paper)), as_json, lambda: _for_machines(papers, options))
+    if as_json:
+        say_json(_for_machines(papers, options))
+    else:
+        for paper in papers:
+            say(summary(paper))
     say(f"all: {verdicts(papers)} See {folder / INDEX}", err=True)
 
 
@@ -57,8 +62,6 @@ def _reproduced(name: str, quick: bool, jobs: int, folder: Path) -> "Paper":
 
 
 def write_index(papers: "list[Paper]", folder: Path, options: Mapping[str, Any]) -> None:
-    from trapline.cli.reproduce.paper_page import index_page
-
     write_text(folder / INDEX, index_page(papers, options))
     write_json(folder / NUMBERS, _for_machines(papers, options))
 

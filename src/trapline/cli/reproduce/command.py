@@ -1,10 +1,10 @@
-"""`trapline reproduce`: the group of commands, and the output that they share: tables or JSON, and plots in a folder."""
+"""`trapline reproduce`: the group of commands, the options that they share, and the run of one paper."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,14 +14,13 @@ from trapline.cli.options.values import count
 from trapline.cli.terminal.progress import Progress, compile_kernels
 from trapline.errors import ConfigError
 from trapline.output import check_writable
-from trapline.terminal import say, say_json, say_text
+from trapline.terminal import say, say_text
 
 if TYPE_CHECKING:
     from trapline.lab.paper import Paper, PaperPlan
     from trapline.lab.study import StudyRun
 
 _PATH = click.Path(path_type=Path)
-Found = TypeVar("Found")
 
 
 def check_output(folder: Path, picture: str) -> None:
@@ -33,17 +32,6 @@ def check_output(folder: Path, picture: str) -> None:
             f"--output {folder}: cannot create the folder: {error.strerror}; choose another folder"
         ) from error
     check_writable(folder / picture)
-
-
-def put_out(
-    found: Sequence[Found], show: Callable[[Found], None], as_json: bool, for_machines: Callable[[], Any]
-) -> None:
-    """Print tables, or JSON."""
-    if as_json:
-        say_json(for_machines())
-        return
-    for reproduction in found:
-        show(reproduction)
 
 
 def refuse_same_names(option: str, what: str, names: Iterable[str]) -> None:

@@ -1,11 +1,12 @@
-"""The HTML page of a reproduced paper, and the index page of several."""
+"""The HTML page of a reproduced paper, the index page of several, and the line that says how many claims hold."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from trapline.cli.reproduce.paper_results import summary, verdicts
+from trapline.units import counted
 
 if TYPE_CHECKING:
     from trapline.lab.paper import Paper, PaperChart, PaperClaim, PaperItem, PaperTable
@@ -130,3 +131,26 @@ def drawn_chart(chart: "PaperChart") -> "Chart":
         named(chart.y_label, chart.y_names) if chart.y_names else axis(chart.y_label, top_y, chart.y_unit),
         lines,
     )
+
+
+# ---- how many claims hold
+
+
+def summary(paper: "Paper") -> str:
+    """Return how many claims hold, in part or not, in one line."""
+    return f"{paper.name}: {verdicts([paper])}"
+
+
+def verdicts(papers: "Sequence[Paper]") -> str:
+    """Return how many claims of the papers there are, and how many hold, in part or not."""
+    found = Counter(claim.verdict for paper in papers for _, claim in paper.claims)
+    parts = ", ".join(f"{found[verdict]} {text}" for verdict, text in _COUNTED.items() if found[verdict])
+    return f"{counted(sum(found.values()), 'claim')}: {parts}."
+
+
+_COUNTED = {
+    "holds": "hold",
+    "holds in part": "hold in part",
+    "does not hold": "do not hold",
+    "undecided": "undecided",
+}

@@ -1,16 +1,14 @@
 """The output of a reproduced paper: a table of its claims in the terminal, an HTML page (`paper_page.py`), one PNG per chart, and JSON."""
 
 import textwrap
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trapline.cli.reproduce.command import put_out
+from trapline.cli.reproduce.paper_page import drawn_chart, paper_page, summary
 from trapline.output import write_bytes, write_json, write_text
-from trapline.terminal import say, say_text
-from trapline.units import counted
+from trapline.terminal import say, say_json, say_text
 
 if TYPE_CHECKING:
     from trapline.lab.paper import Paper, PaperTable
@@ -21,7 +19,10 @@ _NARROW, _WIDE = 14, 100
 def put_out_paper(paper: "Paper", folder: Path, as_json: bool, options: Mapping[str, Any]) -> None:
     """Write the page, plots and JSON into the folder, and print tables, or JSON."""
     write(paper, folder, options)
-    put_out([paper], show, as_json, lambda: for_machines(paper, options))
+    if as_json:
+        say_json(for_machines(paper, options))
+    else:
+        show(paper)
     say(f"wrote {folder / paper.name}.html, {paper.name}.json and plots (.png)", err=True)
 
 
@@ -46,26 +47,6 @@ def show(paper: "Paper") -> None:
     say(summary(paper))
 
 
-def summary(paper: "Paper") -> str:
-    """Return how many claims hold, in part or not, in one line."""
-    return f"{paper.name}: {verdicts([paper])}"
-
-
-def verdicts(papers: "Sequence[Paper]") -> str:
-    """Return how many claims of the papers there are, and how many hold, in part or not."""
-    found = Counter(claim.verdict for paper in papers for _, claim in paper.claims)
-    parts = ", ".join(f"{found[verdict]} {text}" for verdict, text in _COUNTED.items() if found[verdict])
-    return f"{counted(sum(found.values()), 'claim')}: {parts}."
-
-
-_COUNTED = {
-    "holds": "hold",
-    "holds in part": "hold in part",
-    "does not hold": "do not hold",
-    "undecided": "undecided",
-}
-
-
 def _wrapped(head: str, text: str) -> str:
     return textwrap.fill(text, _WIDE, initial_indent=head, subsequent_indent=" " * len(head))
 
@@ -87,7 +68,6 @@ def for_machines(paper: "Paper", options: Mapping[str, Any]) -> dict[str, Any]:
 
 def write(paper: "Paper", folder: Path, options: Mapping[str, Any]) -> None:
     """Write the page, the plots and the numbers into the folder."""
-    from trapline.cli.reproduce.paper_page import drawn_chart, paper_page
     from trapline.report.plot import chart_png
 
     write_json(folder / f"{paper.name}.json", for_machines(paper, options))
