@@ -14,7 +14,7 @@ from trapline.cli.warmup import compile_all
 from trapline.frontier import Rules
 from trapline.graph import Graph, generate
 from trapline.servers.sampled import modelled_servers
-from trapline.simulator import Crawl, Network, Servers, constant_servers, simulate
+from trapline.simulator import Network, Servers, SimulatedCrawl, constant_servers, simulate
 from trapline.strategies import Strategy, strategies
 from trapline.strategies.base.inputs import default_rules
 
@@ -23,17 +23,17 @@ CONNECTIONS = 256
 
 def crawl(
     web: Graph, strategy: Strategy, servers: Servers, network: Network, connections: int, delay_s: float
-) -> Crawl:
+) -> SimulatedCrawl:
     rules = Rules(delay_s=delay_s, lease_s=math.inf, first_connection_s=0.0, first_response_s=1.0)
     rules = default_rules(strategy, rules, web.pages)
     return simulate(web, strategy, rules, connections=connections, servers=servers, network=network)
 
 
-def rate(done: Crawl) -> float:
+def rate(done: SimulatedCrawl) -> float:
     return len(done.log.page) / done.wall_seconds
 
 
-def line(what: str, done: Crawl, limit: float) -> None:
+def line(what: str, done: SimulatedCrawl, limit: float) -> None:
     print(f"{what:52} {rate(done) / 1e3:8.0f} k pages/s   {rate(done) / limit:5.2f} of order only", flush=True)
 
 

@@ -28,7 +28,7 @@ from trapline.graph.graph import csr_from_edges
 from trapline.lab.castillo.orders import HISTORICAL, PUBLISHED
 from trapline.samples import GRAPHS
 from trapline.servers.sampled import modelled_servers
-from trapline.simulator import Crawl, constant_servers, politeness_violations, simulate
+from trapline.simulator import SimulatedCrawl, constant_servers, politeness_violations, simulate
 from trapline.simulator.metrics import average_cumulative_pagerank, best_first, kendall_tau
 from trapline.simulator.timing import seconds_until
 from trapline.strategies import Strategy, strategies
@@ -101,7 +101,7 @@ def _history(graph: Graph) -> CrawlHistory:
     return CrawlHistory(page, np.sort(old))
 
 
-def crawl(ground: Ground, strategy: Strategy, seed: int = 0) -> Crawl:
+def crawl(ground: Ground, strategy: Strategy, seed: int = 0) -> SimulatedCrawl:
     rules = Rules(delay_s=15.0, lease_s=math.inf, first_connection_s=0.0, first_response_s=1.0)
     rules = default_rules(strategy, rules, ground.graph.pages)
     inputs = ground.inputs(strategy)

@@ -17,10 +17,10 @@ from trapline.cli import run
 from trapline.frontier import FETCHED
 from trapline.frontier.layout import WAITING
 from trapline.graph import Graph
-from trapline.simulator import Crawl
+from trapline.simulator import SimulatedCrawl
 
 Captured = pytest.CaptureFixture[str]
-World = tuple[Path, Graph, Crawl]
+World = tuple[Path, Graph, SimulatedCrawl]
 
 
 @pytest.fixture(scope="module")

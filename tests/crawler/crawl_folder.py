@@ -19,7 +19,7 @@ from trapline.frontier import FAILED, FETCHED, REFUSED, Rules
 from trapline.graph import Graph, generate, pagerank
 from trapline.graph.strings import decoded
 from trapline.servers.sampled import modelled_servers
-from trapline.simulator import Crawl, Network, simulate
+from trapline.simulator import Network, SimulatedCrawl, simulate
 from trapline.simulator.log import bytes_of
 from trapline.strategies import load_strategy
 from trapline.strategies.base.inputs import with_quality
@@ -31,7 +31,9 @@ TYPES = ("text/html", "application/pdf", "text/plain")
 MOMENTS = 120  # rows of progress
 
 
-def simulated(pages: int = 400, sites: int = 20, strategy: str = "breadth-first", **given: Any) -> tuple[Graph, Crawl]:
+def simulated(
+    pages: int = 400, sites: int = 20, strategy: str = "breadth-first", **given: Any
+) -> tuple[Graph, SimulatedCrawl]:
     """Return a small web in which some sites share an address, and a simulated crawl of it in which some fetches fail."""
     graph = generate(pages, sites, seed=3, sites_per_ip=1.5)
     network = Network(failed=0.03, refused=0.05, timeout_s=2.0)
@@ -40,7 +42,7 @@ def simulated(pages: int = 400, sites: int = 20, strategy: str = "breadth-first"
 
 
 def write_crawl(
-    folder: Path, graph: Graph, crawl: Crawl, robots: Mapping[int, bytes] | None = None, **meta: str
+    folder: Path, graph: Graph, crawl: SimulatedCrawl, robots: Mapping[int, bytes] | None = None, **meta: str
 ) -> Path:
     """Write the folder. `robots` has the robots.txt files of some sites; the other sites answer 404."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +83,7 @@ def _address(group: int) -> str:
     return f"127.0.{group >> 8}.{group & 255}"
 
 
-def _meta(crawl: Crawl) -> dict[str, str]:
+def _meta(crawl: SimulatedCrawl) -> dict[str, str]:
     options = CrawlOptions(
         seeds=("http://s000000.example/",),
         strategy=crawl.strategy.name,
@@ -100,7 +102,7 @@ def _meta(crawl: Crawl) -> dict[str, str]:
     }
 
 
-def _first_rows(graph: Graph, crawl: Crawl) -> list[int]:
+def _first_rows(graph: Graph, crawl: SimulatedCrawl) -> list[int]:
     """Return the row of the first request to each site."""
     by_start = np.argsort(crawl.log.start, kind="stable")
     _, first = np.unique(graph.site[crawl.log.page[by_start]], return_index=True)
@@ -114,7 +116,7 @@ def _begin(log: Any, row: int, first: bool) -> float:
     return start + 0.5 * (byte - start) if first else start
 
 
-def _fetches(graph: Graph, crawl: Crawl) -> Iterator[dict[str, Any]]:
+def _fetches(graph: Graph, crawl: SimulatedCrawl) -> Iterator[dict[str, Any]]:
     log, chance = crawl.log, np.random.default_rng(1)
     brought, first = bytes_of(log, crawl.servers.size), set(_first_rows(graph, crawl))
     for row in range(len(log.page)):
@@ -152,7 +154,7 @@ def _status_and_error(result: int, luck: float) -> tuple[int, str]:
     return 200, ""
 
 
-def _robots(graph: Graph, crawl: Crawl, bodies: Mapping[int, bytes]) -> Iterator[dict[str, Any]]:
+def _robots(graph: Graph, crawl: SimulatedCrawl, bodies: Mapping[int, bytes]) -> Iterator[dict[str, Any]]:
     for row in _first_rows(graph, crawl):
         site, start = int(graph.site[crawl.log.page[row]]), float(crawl.log.start[row])
         takes = 0.4 * (float(crawl.log.first_byte[row]) - start)
@@ -170,7 +172,7 @@ def _robots(graph: Graph, crawl: Crawl, bodies: Mapping[int, bytes]) -> Iterator
         }
 
 
-def _progress(graph: Graph, crawl: Crawl, fetches: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
+def _progress(graph: Graph, crawl: SimulatedCrawl, fetches: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
     log, came = crawl.log, crawl.log.result == FETCHED
     pages, known = np.cumsum(came), graph.pages
     errors = np.cumsum([row["error"] not in ("", "robots") for row in fetches])

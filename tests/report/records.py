@@ -9,7 +9,7 @@ from tests.simulator.logs import plausible_log
 from trapline.frontier import Rules
 from trapline.graph import generate
 from trapline.report import CrawlRecord, record_of
-from trapline.simulator import Crawl
+from trapline.simulator import SimulatedCrawl
 from trapline.simulator.log import FetchLog, fetched
 from trapline.simulator.network import Network
 
@@ -35,7 +35,7 @@ def crawl_of(log: FetchLog, strategy: str = "made-up", **given: Any) -> Any:
         "network": Network(),
         "connections": 3,
     }
-    return Crawl(**{**left, **given})
+    return SimulatedCrawl(**{**left, **given})
 
 
 def log_in_order(seed: int, pages: int = GRAPH.pages, spoiled: float = 0.0) -> FetchLog:

@@ -31,10 +31,10 @@ from trapline.frontier.ranking import page_rank
 from trapline.graph import Graph
 from trapline.simulator import (
     PROTOCOLS,
-    Crawl,
     FetchLog,
     Network,
     Servers,
+    SimulatedCrawl,
     constant_servers,
     politeness_violations,
     simulate,
@@ -237,7 +237,7 @@ def twin_of(world: World, strategy: Strategy, rules: Rules) -> Twin:
     )
 
 
-def crawl_of(world: World, strategy: Strategy, rules: Rules, **options: Any) -> Crawl:
+def crawl_of(world: World, strategy: Strategy, rules: Rules, **options: Any) -> SimulatedCrawl:
     how = {
         "servers": world.servers,
         "network": world.network,
@@ -248,7 +248,7 @@ def crawl_of(world: World, strategy: Strategy, rules: Rules, **options: Any) -> 
     return crawl(world.graph, strategy, rules, seed=SEED, **how)
 
 
-def crawl(graph: Graph, strategy: Strategy, rules: Rules, **options: Any) -> Crawl:
+def crawl(graph: Graph, strategy: Strategy, rules: Rules, **options: Any) -> SimulatedCrawl:
     return simulate(graph, strategy, rules, inputs=inputs_of(strategy, graph.pages), **options)
 
 
@@ -267,7 +267,7 @@ def most_active(log: FetchLog) -> int:
     return max(itertools.accumulate(change for _, change in changes), default=0)
 
 
-def assert_lawful(world: World, rules: Rules, done: Crawl) -> None:
+def assert_lawful(world: World, rules: Rules, done: SimulatedCrawl) -> None:
     """What holds for every log, whichever driver made it."""
     log = rows(done.log)
     assert violations(world.graph, done.log, rules) == 0

@@ -16,7 +16,7 @@ from trapline.lab.webs import Floats, KnownWeb, WebCache, WebSource
 from trapline.refresh import estimate
 from trapline.servers.model import MODELS
 from trapline.servers.sampled import modelled_servers, page_seconds
-from trapline.simulator import Crawl, constant_servers, simulate
+from trapline.simulator import SimulatedCrawl, constant_servers, simulate
 from trapline.simulator.breakdown import batch_of_row, pages_per_site
 from trapline.simulator.log import FetchLog, fetched
 from trapline.simulator.metrics import average_cumulative_pagerank, best_first, cumulative, kendall_tau
@@ -60,7 +60,7 @@ class OrderCrawl:
         return -(-pages // self.batches) if self.batches else 0
 
 
-def crawled(web: KnownWeb, given: OrderCrawl, seed: int = 0) -> Crawl:
+def crawled(web: KnownWeb, given: OrderCrawl, seed: int = 0) -> SimulatedCrawl:
     strategy = load_strategy(given.strategy)
     rules = Rules(
         delay_s=given.delay_s,

@@ -71,7 +71,7 @@ class Load:
 
 
 class JudgedCrawl(Protocol):
-    """The attributes of a crawl that a record needs; `simulate.Crawl` has all of them."""
+    """The attributes of a crawl that a record needs; `simulator.SimulatedCrawl` has all of them."""
 
     @property
     def log(self) -> FetchLog: ...

@@ -8,14 +8,14 @@ from trapline.simulator.log import FetchLog, politeness_violations
 from trapline.simulator.network import PROTOCOLS, Network
 
 if TYPE_CHECKING:
-    from trapline.simulator.driver import Crawl, simulate
+    from trapline.simulator.driver import SimulatedCrawl, simulate
 
 __all__ = [
     "PROTOCOLS",
-    "Crawl",
     "FetchLog",
     "Network",
     "Servers",
+    "SimulatedCrawl",
     "constant_servers",
     "politeness_violations",
     "simulate",
@@ -24,7 +24,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import the driver when it is first used: a program that only evaluates crawls need not compile the simulator."""
-    if name not in ("Crawl", "simulate"):
+    if name not in ("SimulatedCrawl", "simulate"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from trapline.simulator import driver
 

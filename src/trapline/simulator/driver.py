@@ -190,7 +190,7 @@ def crawl(handle: int, w: SimulatedWorld) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Crawl:
+class SimulatedCrawl:
     """What a simulated crawl did, and under which conditions."""
 
     log: FetchLog
@@ -239,7 +239,7 @@ def simulate(
     inputs: dict[str, Array] | None = None,
     seed: int = 0,
     progress: CountCallback | None = None,
-) -> Crawl:
+) -> SimulatedCrawl:
     """Crawl the graph in virtual time, from its home pages or from `seeds`. Calls `progress(pages fetched, most)` from
     time to time."""
     servers, network = servers or constant_servers(1.0), network or Network()
@@ -251,7 +251,7 @@ def simulate(
     goal = graph.pages if most is None else min(most, graph.pages)
     passed = processor_clock()
     answer = run.until(goal, progress)
-    return Crawl(
+    return SimulatedCrawl(
         log=run.log,
         strategy=strategy,
         rules=rules,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trapline.graph import Graph
     from trapline.report import CrawlRecord
     from trapline.servers.sampled import Servers
-    from trapline.simulator import Crawl
+    from trapline.simulator import SimulatedCrawl
     from trapline.simulator.network import Network
     from trapline.strategies.base.inputs import CrawlHistory
 
@@ -42,7 +42,7 @@ class Arena:
         """Return the arena with other connections, rules or network, and the same web, servers and values."""
         return replace(self, conditions=conditions, network=conditions.world.network(conditions.rules.delay_s))
 
-    def crawl(self, chosen: Chosen, label: str = "crawling") -> "Crawl":
+    def crawl(self, chosen: Chosen, label: str = "crawling") -> "SimulatedCrawl":
         return self._crawl(chosen, label, self.conditions.connections, self.network)
 
     def reference_rate(self, chosen: Chosen, label: str = "crawling") -> float | None:
@@ -57,7 +57,7 @@ class Arena:
         unlimited = replace(self.network, bandwidth=math.inf)
         return timing.rate(self._crawl(chosen, f"{label}, one connection", 1, unlimited).log)
 
-    def _crawl(self, chosen: Chosen, label: str, connections: int, network: "Network") -> "Crawl":
+    def _crawl(self, chosen: Chosen, label: str, connections: int, network: "Network") -> "SimulatedCrawl":
         """Run one crawl. Errors in a strategy from a user's file are reported as errors of that file."""
         from trapline.simulator import simulate
         from trapline.strategies.base.inputs import default_rules, inputs_for
@@ -79,7 +79,7 @@ class Arena:
                 progress=progress.update,
             )
 
-    def judge(self, crawl: "Crawl", reference_rate: float | None = None) -> "CrawlRecord":
+    def judge(self, crawl: "SimulatedCrawl", reference_rate: float | None = None) -> "CrawlRecord":
         from trapline.report import record_of
 
         by_quality = self.conditions.quality != "pagerank"
@@ -90,7 +90,7 @@ class Arena:
     def _quality_name(self) -> str | None:
         return self.conditions.quality if self.quality is not None else None  # OPIC's values are not known beforehand
 
-    def write_log(self, crawl: "Crawl", file: Path) -> None:
+    def write_log(self, crawl: "SimulatedCrawl", file: Path) -> None:
         from trapline.simulator.log import write_parquet
 
         with step("writing the log", len(crawl.log.page)):

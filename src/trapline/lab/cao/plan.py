@@ -28,7 +28,7 @@ from trapline.lab.simulated import PERCENTS, at_percents, mean_and_spread, mean_
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import Floats, KnownWeb, WebCache, WebSource
 from trapline.servers.sampled import modelled_servers
-from trapline.simulator import Crawl, simulate
+from trapline.simulator import SimulatedCrawl, simulate
 from trapline.simulator.log import fetched
 from trapline.simulator.metrics import average_cumulative_pagerank, cumulative
 from trapline.strategies import load_strategy
@@ -106,7 +106,7 @@ def crawl_run(cache: WebCache, source: WebSource, given: CaoCrawl, seed: int) ->
     return StudyRun(crawl_key(source, given, seed), source.pages, compute, source.name)
 
 
-def _crawled(web: KnownWeb, given: CaoCrawl, quality: Floats, seed: int) -> Crawl:
+def _crawled(web: KnownWeb, given: CaoCrawl, quality: Floats, seed: int) -> SimulatedCrawl:
     strategy = load_strategy(given.strategy)
     return simulate(
         web.graph,
