@@ -99,15 +99,20 @@ class Scope:
             return INCLUDE
         if self._exclude_patterns and _any_found(self._exclude_patterns, url):
             return EXCLUDE
-        if self._extension_pattern is not None and self._extension_pattern.search(url):
-            return EXCLUDE
-        if self.sites and (reason := self._reason_by_settings(url)):
+        if self._has_finer_rules and (reason := self._reason_by_finer_rules(url)):
             return reason
         if self.traps and trap(url):
             return TRAP
         return ACCEPT if self.accept is not None and not self.accept(url) else ""
 
-    def _reason_by_settings(self, url: str) -> str:
+    @cached_property
+    def _has_finer_rules(self) -> bool:
+        return bool(self.extensions or self.sites)
+
+    def _reason_by_finer_rules(self, url: str) -> str:
+        """Return why the extension of the URL, or the settings of its site, reject it, or ""."""
+        if self._extension_pattern is not None and self._extension_pattern.search(url):
+            return EXCLUDE
         include, exclude = self._of_site(url)
         if include and not _any_found(include, url):
             return INCLUDE
