@@ -1,6 +1,7 @@
 """What the user sets for requests: headers, settings of single sites, media types, robots.txt of own hosts, proxies."""
 
 import asyncio
+import json
 import ssl
 from collections.abc import Sequence
 from pathlib import Path
@@ -293,7 +294,7 @@ def test_tls_passes_through_a_proxy(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "login", "refuses", "said"),
     [
-        ("http", ("bob", "x"), 0, "it wants credentials"),
+        ("http", ("bob", "x"), 0, "the proxy wants credentials"),
         ("socks5", ("bob", "x"), 0, "it wants credentials"),
         ("http", None, 403, "answered 403 to CONNECT 127.9.0.1:1; some proxies want names: --proxy-names"),
         ("socks5", None, 0, "did not connect: connection refused"),
@@ -316,6 +317,7 @@ def test_a_proxy_that_is_not_there_is_reported_before_the_crawl(tmp_path: Path) 
 def test_a_crawl_stops_when_its_proxy_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise all sites would be abandoned."""
     monkeypatch.setattr(Proxy, "check", lambda self: None)
-    with small_server(linking) as server:
-        crawl = proxied(tmp_path, server, "http://127.0.0.1:1")
-    assert crawl.summary["stopped_by"] == "proxy-lost" and crawl.summary["abandoned_sites"] == 0
+    with small_server(linking) as server, pytest.raises(ConfigError, match=r"refused; .*--resume"):
+        proxied(tmp_path, server, "http://127.0.0.1:1")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["stopped_by"] == "proxy-lost" and summary["abandoned_sites"] == 0

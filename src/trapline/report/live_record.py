@@ -174,7 +174,7 @@ ENDS = {
     "max-pages": "--max-pages",
     "max-time": "--max-time",
     "max-bytes": "--max-bytes",
-    "proxy-lost": "no connection to the proxy",
+    "proxy-lost": "the proxy was not available",
     "drained": "nothing was left to fetch",
     "interrupted": "Ctrl-C",
     "terminated": "SIGTERM",

@@ -86,7 +86,8 @@ class LiveWeb:
         proxy = read_proxy(options.proxy, options.proxy_names).located() if options.proxy else None
         self._secrets = read_secrets(options.credentials, options.cookies, options.accept_cookies, proxy)
         self._proxy = self._secrets.proxy if self._secrets is not None else None
-        self._proxy_losses = 0  # consecutive times that there was no connection to the proxy
+        self._proxy_losses = 0  # consecutive times that the proxy was not available
+        self.proxy_trouble = ""  # why the crawl stops because of its proxy
         self.filters_types = bool(options.include_mimes or options.exclude_mimes)
         self._mimes = MimeFilter(options.include_mimes, options.exclude_mimes) if self.filters_types else None
         limited = min(options.bandwidth, options.site_bandwidth) < math.inf
@@ -250,9 +251,10 @@ class LiveWeb:
             site.connection = None
 
     def _note_proxy(self, connection: Connection) -> None:
-        """Stop the crawl if the proxy cannot be reached: otherwise all sites would seem to have failed, and be abandoned."""
+        """Stop the crawl if the proxy is not available: otherwise all sites would seem to have failed, and be abandoned."""
         self._proxy_losses = self._proxy_losses + 1 if connection.is_proxy_lost else 0
         if self._proxy_losses >= MOST_PROXY_LOSSES:
+            self.proxy_trouble = f"--proxy {self._options.proxy}: {connection.why_not_connected}"
             self._crawler.stop(PROXY_LOST)
 
     def visited(self, site: Site) -> None:

@@ -322,13 +322,18 @@ class LiveCrawl:
         if self._error is not None:
             raise self._error
         if self._claim is None:
+            if self._web.proxy_trouble:
+                raise ConfigError(self._web.proxy_trouble)
             return self._brief_summary()
         if failure := self._failure or self._unsaved:
             line = _with_resume_hint(failure, self._claim.path)
             raise StoreDiedError(line) if self._store.died else ConfigError(line)
         note_end(self._claim, self._crawler.stopped_by)
         self._close_step("counting for the summary")
-        return await asyncio.to_thread(write_summary, self._claim.path)
+        summary = await asyncio.to_thread(write_summary, self._claim.path)
+        if self._web.proxy_trouble:
+            raise ConfigError(_with_resume_hint(self._web.proxy_trouble, self._claim.path))
+        return summary
 
     def _brief_summary(self) -> dict[str, Any]:
         """Return the keys of summary.json that the loop itself knows, for a crawl without a folder."""

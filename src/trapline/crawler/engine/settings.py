@@ -291,18 +291,9 @@ class CrawlSettings:
 
 
 _TEXTS = (
-    "strategy",
-    "quality",
-    "scope",
-    "refresh_policy",
-    "http",
-    "contact",
-    "user_agent",
-    "robots_token",
-    "proxy",
-    "estimator",
+    "strategy", "quality", "scope", "refresh_policy", "http", "contact", "user_agent", "robots_token", "proxy", "estimator",
     "warc_prefix",
-)
+)  # fmt: skip
 _NUMBERS = (
     "connections", "max_pages", "max_time", "max_bytes", "seed", "refresh_share", "refresh_price", "refresh_rate",
     "delay", "ip_delay", "small_site_pages", "small_site_delay", "per_connection", "retries", "backoff",

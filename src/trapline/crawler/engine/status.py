@@ -25,7 +25,7 @@ DRAINED = "drained"  # no page is left to fetch
 MAX_PAGES, MAX_TIME, MAX_BYTES = "max-pages", "max-time", "max-bytes"
 INTERRUPTED, TERMINATED = "interrupted", "terminated"  # by Ctrl-C, by SIGTERM
 BY_HAND = (INTERRUPTED, TERMINATED)
-PROXY_LOST = "proxy-lost"  # there is no connection to the proxy
+PROXY_LOST = "proxy-lost"  # the proxy is not available
 STOPPED = "stopped"  # by the program that takes the pages
 
 

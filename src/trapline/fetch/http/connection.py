@@ -24,7 +24,7 @@ from trapline.errors import InvariantError
 from trapline.fetch.failure import CLOSED, CONNECT, PROTOCOL, STOPPED, TIMEOUT, TLS
 from trapline.fetch.http.http1 import Response, ResponseReader
 from trapline.fetch.http.mime_filter import MimeFilter
-from trapline.fetch.http.proxy import Proxy, ProxyError, ProxyUnreachableError, tunnel
+from trapline.fetch.http.proxy import Proxy, ProxyError, ProxyUnavailableError, tunnel
 from trapline.fetch.http.throttle import Throttle
 from trapline.fetch.limits import Limits
 
@@ -99,7 +99,7 @@ class Connection(asyncio.Protocol):
         self.responses_received = 0
         self.bytes_received = 0
         self.why_not_connected = ""  # for people; "": it was connected, or is connecting
-        self.is_proxy_lost = False  # there was no connection to the proxy
+        self.is_proxy_lost = False  # the proxy could not be reached, or did not accept us
         self.is_over = False  # no more responses will arrive; `lost` was called, or will be at once
         self.owner = owner  # may change: a connection can outlast the visit that opened it
         self._loop, self._limits, self._throttle = loop, limits, throttle
@@ -213,7 +213,7 @@ class Connection(asyncio.Protocol):
         except (OSError, ValueError) as error:
             self._connecting = None
             self.why_not_connected = reason_of(error)
-            self.is_proxy_lost = isinstance(error, ProxyUnreachableError)
+            self.is_proxy_lost = isinstance(error, ProxyUnavailableError)
             self._end(_why_not_connected(error, tls))
 
     async def _connect_through(self, proxy: Proxy, port: int, tls: ssl.SSLContext | None, server_name: str) -> None:

@@ -22,12 +22,16 @@ _NOT_RECORDED = rb"\1 (not recorded)"
 class PrivateHeaders:
     """The private headers of one site."""
 
-    __slots__ = ("_host", "_is_secure", "_jar", "_keeps", "_lines", "_prefix")
+    __slots__ = ("_hides_cookies", "_host", "_is_secure", "_jar", "_keeps", "_lines", "_prefix")
 
-    def __init__(self, origin: str, lines: bytes, jar: CookieJar | None, keeps: bool, prefix: bytes = b"") -> None:
-        """`lines`: header lines of every request. `keeps`: whether the jar takes the cookies that the site sets. `prefix`: comes
-        before the target, if a proxy gets whole URLs."""
-        self._prefix = prefix
+    def __init__(
+        self, origin: str, lines: bytes, jar: CookieJar | None, keeps: bool, to_proxy: tuple[bytes, bytes] = (b"", b"")
+    ) -> None:
+        """`lines`: header lines of every request. `keeps`: whether the jar takes the cookies that the site sets. `to_proxy`: for
+        a proxy that gets whole URLs, what comes before the target, and header lines for the proxy."""
+        self._hides_cookies = bool(lines) or jar is not None
+        self._prefix, for_proxy = to_proxy
+        lines += for_proxy
         scheme, self._host, _ = host_port(origin)
         self._is_secure, self._lines, self._jar, self._keeps = scheme == "https", lines, jar, keeps
 
@@ -41,7 +45,7 @@ class PrivateHeaders:
 
     def received(self, target: str, response: Response, now: float) -> None:
         """Take the cookies of an answer, and remove their values from its head."""
-        if b"set-cookie" in response.headers or b"set-cookie2" in response.headers:
+        if self._hides_cookies and (b"set-cookie" in response.headers or b"set-cookie2" in response.headers):
             if self._keeps and self._jar is not None:
                 self._jar.keep(self._host, target, self._is_secure, response.head, now)
             response.head = _SET_COOKIE.sub(_NOT_RECORDED, response.head)
@@ -64,11 +68,11 @@ class Secrets:
         jar = self._jar
         if jar is not None and not self._keeps and not jar.has(host_port(origin)[1]):
             jar = None
-        prefix = b""
+        to_proxy = (b"", b"")
         if self.proxy is not None and self.proxy.sees_requests(origin.startswith("https:")):
-            prefix, lines = origin.encode(), lines + self.proxy.authorization
-        is_private = lines or prefix or jar is not None
-        return PrivateHeaders(origin, lines, jar, self._keeps, prefix) if is_private else None
+            to_proxy = (origin.encode(), self.proxy.authorization)
+        is_needed = lines or to_proxy[0] or jar is not None
+        return PrivateHeaders(origin, lines, jar, self._keeps, to_proxy) if is_needed else None
 
 
 def read_secrets(credentials: str, cookies: str, keeps_cookies: bool, proxy: Proxy | None = None) -> Secrets | None:

@@ -7,6 +7,7 @@ proxy gets the name of the server instead and looks it up itself: then nobody ha
 """
 
 import asyncio
+import os
 import re
 import socket
 import struct
@@ -38,8 +39,8 @@ class ProxyError(OSError):
     """The proxy does not connect to the server."""
 
 
-class ProxyUnreachableError(ProxyError):
-    """There is no connection to the proxy itself."""
+class ProxyUnavailableError(ProxyError):
+    """There is no connection to the proxy itself, or it does not accept us. No server is at fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,8 @@ class Proxy:
         try:
             socket.create_connection((self.address, self.port), timeout=_CHECK_S).close()
         except OSError as error:
-            why = (error.strerror or str(error)).lower()
             raise ConfigError(
-                f"--proxy {self.url}: no connection: {why}; start the proxy, or correct its address"
+                f"--proxy {self.url}: no connection: {_reason(error)}; start the proxy, or correct its address"
             ) from None
 
     @property
@@ -107,6 +107,11 @@ def read_proxy(text: str, names: bool = False) -> Proxy:
     return Proxy(kind, found["host"].strip("[]"), int(found["port"] or _PORTS[kind]), names)
 
 
+def _reason(error: OSError) -> str:
+    """Return why there is no connection, in the words of the system."""
+    return os.strerror(error.errno).lower() if error.errno else str(error)
+
+
 # ---- connecting
 
 
@@ -133,7 +138,7 @@ async def _connected(loop: asyncio.AbstractEventLoop, proxy: Proxy) -> socket.so
         await loop.sock_connect(end, (proxy.address, proxy.port))
     except OSError as error:
         end.close()
-        raise ProxyUnreachableError(f"no connection to the proxy: {(error.strerror or str(error)).lower()}") from None
+        raise ProxyUnavailableError(f"no connection to the proxy: {_reason(error)}") from None
     except BaseException:
         end.close()
         raise
@@ -156,15 +161,12 @@ async def _connect_http(
         raise ProxyError("the proxy does not speak HTTP")
     if not head.endswith(b"\r\n\r\n") and status[:1] == b"2":
         raise ProxyError("the proxy sent more than its answer")
+    if status == b"407":
+        other = "other " if proxy.login else ""
+        raise ProxyUnavailableError(f"the proxy wants {other}credentials; put them into [proxy] of --credentials FILE")
     if status[:1] != b"2":
-        raise ProxyError(_refusal(int(status), where, proxy))
-
-
-def _refusal(status: int, where: str, proxy: Proxy) -> str:
-    said = f"the proxy answered {status} to CONNECT {where}"
-    if status == 407:
-        return f"{said}: it wants {'other ' if proxy.login else ''}credentials; put them into [proxy] of --credentials FILE"
-    return said if proxy.names or status >= 500 else f"{said}; some proxies want names: --proxy-names"
+        hint = "" if proxy.names or status[:1] == b"5" else "; some proxies want names: --proxy-names"
+        raise ProxyError(f"the proxy answered {status.decode()} to CONNECT {where}{hint}")
 
 
 async def _connect_socks(
@@ -174,15 +176,13 @@ async def _connect_socks(
     await loop.sock_sendall(end, b"\x05\x02\x00\x02" if proxy.login else b"\x05\x01\x00")
     version, method = await _exactly(loop, end, 2)
     if version != 5 or method not in ((0, 2) if proxy.login else (0,)):
-        why = (
-            "it wants credentials; put them into [proxy] of --credentials FILE" if method in (2, 255) else "not SOCKS5"
-        )
-        raise ProxyError(f"the proxy refused the connection: {why}")
+        wants = "it wants credentials; put them into [proxy] of --credentials FILE"
+        raise ProxyUnavailableError(f"the proxy refused: {wants if method in (2, 255) else 'it does not speak SOCKS5'}")
     if method == 2 and proxy.login:
         user, password = (part.encode() for part in proxy.login)
         await loop.sock_sendall(end, bytes([1, len(user)]) + user + bytes([len(password)]) + password)
         if (await _exactly(loop, end, 2))[1] != 0:
-            raise ProxyError("the proxy refused the credentials in [proxy] of --credentials")
+            raise ProxyUnavailableError("the proxy refused the credentials in [proxy] of --credentials")
     await loop.sock_sendall(end, b"\x05\x01\x00" + _socks_address(host) + struct.pack(">H", port))
     _, code, _, kind = await _exactly(loop, end, 4)
     if code != 0:
