@@ -17,6 +17,7 @@ from tests.crawler.small_server import CLOSE, NOT_FOUND, Part, SmallServer, page
 from tests.crawler.stage import A, B, Stage
 from tests.effort import slow
 from trapline import __version__
+from trapline.cli import run
 from trapline.crawler.discovery.scope import Scope
 from trapline.crawler.discovery.site_settings import SiteSettings
 from trapline.crawler.engine.options import CrawlOptions
@@ -167,11 +168,13 @@ def test_the_audit_knows_the_delays_of_single_sites() -> None:
 # ---- media types and extensions
 
 
+LINKS = ("small", "large", "unknown", "x.pdf", "y.PDF?a", "pdf", "secret")
+
+
 class Types:
     """A site with pages of several types. A large body is sent in pieces, as long as the crawler reads."""
 
-    def __init__(self) -> None:
-        self.pieces = 0
+    port = 0
 
     def answers(self, host: str, target: str) -> Sequence[Part] | bytes:
         if target == "/large":
@@ -180,9 +183,12 @@ class Types:
             return self._head("image/png", 5) + b"small"
         if target == "/unknown":
             return b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-        return (
-            text("") if target == "/robots.txt" else page("/small", "/large", "/unknown", "/x.pdf", "/y.PDF?a", "/pdf")
-        )
+        if target == "/map.xml":
+            body = f"<urlset><url><loc>http://a.test:{self.port}/listed</loc></url></urlset>".encode()
+            return self._head("application/xml", len(body)) + body
+        if target == "/robots.txt":
+            return text(f"User-agent: *\nDisallow: /secret\nSitemap: http://a.test:{self.port}/map.xml")
+        return page() if target == "/listed" else page(*(f"/{path}" for path in LINKS))
 
     def _head(self, kind: str, length: int) -> bytes:
         return f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n".encode()
@@ -192,22 +198,26 @@ class Types:
 
 
 def crawled_types(tmp_path: Path, **given: Any) -> tuple[Crawled, SmallServer]:
-    with small_server(Types().answers) as server:
+    types = Types()
+    with small_server(types.answers) as server:
+        types.port = server.port
         seed = f"http://a.test:{server.port}/"
         return crawled(tmp_path / "out", [seed], {"a.test": "127.9.0.1"}, http="1.1", **given), server
 
 
 def test_unwanted_types_are_not_read_and_unwanted_extensions_not_requested(tmp_path: Path) -> None:
-    crawl, server = crawled_types(tmp_path, include_mimes=("text/*",), exclude_extensions=("pdf",))
+    crawl, server = crawled_types(tmp_path, include_mimes=("text/html",), exclude_extensions=("pdf",), sitemaps=True)
     results = {url.rpartition("/")[2]: result for url, result in crawl.last().items()}
     assert results["large"] == (6, 200, "mime") and results["small"] == (6, 200, "mime")
     assert results["unknown"][2] == "" and results["pdf"][2] == "" and results[""][2] == ""
-    assert not {"/x.pdf", "/y.PDF?a"} & set(server.targets("a.test"))
+    # robots.txt and the sitemap were read, though they are not HTML.
+    assert results["listed"][2] == "" and not {"/x.pdf", "/y.PDF?a", "/secret"} & set(server.targets("a.test"))
     assert crawl.summary["unwanted_types"] == 2 and crawl.summary["errors"] == 0
     assert crawl.summary["rejected_links"] == {"exclude": 4}  # two links of each of the two pages
     assert crawl.rows("select sum(bytes) from fetch where error = 'mime'") == [(0,)]
     # The connection was given up for the large body, and kept for the small one.
     assert server.connections == 2 and server.log[-1].end_s - server.log[0].arrival_s < 1.9
+    assert run(["verify", str(crawl.folder)]) == 0
 
 
 def test_a_type_may_be_excluded() -> None:

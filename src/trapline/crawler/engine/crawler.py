@@ -298,9 +298,10 @@ class Crawler:
         """Return whether lists of the site wait to be requested."""
         return self.published_lists is not None and self.published_lists.queue.has(site)
 
-    def reads_list(self, url: str) -> bool:
-        """Return whether the page at a URL is read as a list too."""
-        return self.published_lists is not None and self.published_lists.reads(url)
+    def may_be_list(self, page: int, url: str) -> bool:
+        """Return whether a page is known as a list, or may be one because it is a seed."""
+        is_known = self.published_lists is not None and page in self.published_lists.queue
+        return is_known or self.link_resolver.is_seed(url)
 
     def next_list(self, site: Site) -> tuple[int, str]:
         """Return page and URL of the next list of a site that has lists, for a request."""
@@ -354,7 +355,7 @@ class Crawler:
             now,
             is_refetch and _CONDITION in request.request,
             self.refetch is not None,
-            self.reads_list(request.url),
+            self.published_lists is not None and self.published_lists.reads(request.url),
         )
         self.tally.in_flight -= 1
         if 300 <= response.status < 400 and verdict.links:

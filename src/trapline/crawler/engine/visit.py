@@ -204,7 +204,7 @@ class VisitWorker:
                 crawler.requested(self._visit)
             if site.private_headers is not None:
                 request = self._as_sent(request, target)
-            if web.filters_types and (is_list or crawler.reads_list(url)):
+            if web.filters_types and (is_list or crawler.may_be_list(page, url)):
                 self._connection.exempt_next()  # type: ignore[union-attr]  # open by now
             self._connection.send(request)  # type: ignore[union-attr]  # open by now
         if not self._requests:
