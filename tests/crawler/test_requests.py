@@ -325,6 +325,16 @@ def test_a_proxy_that_refuses_is_quoted(kind: str, login: tuple[str, str] | None
         asyncio.run(connect(read_proxy(server.url).located()))
 
 
+def test_a_proxy_without_its_password_stops_the_crawl_and_allows_nothing(tmp_path: Path) -> None:
+    with small_server(linking) as server, proxy_server("http", ("bob", "x"), HOSTS) as proxy:
+        with pytest.raises(ConfigError, match="the proxy wants credentials"):
+            proxied(tmp_path, server, proxy.url, proxy_names=True)
+        assert proxy.log == [] and server.log == []
+    crawl = Crawled(tmp_path / "out", json.loads((tmp_path / "out" / "summary.json").read_text()))
+    assert crawl.rows("select count(*) from robots where status = 407") == [(1,)]
+    assert crawl.rows("select count(*) from fetch where result > 0") == [(0,)] and not crawl.summary["abandoned_sites"]
+
+
 def test_a_proxy_that_is_not_there_is_reported_before_the_crawl(tmp_path: Path) -> None:
     with small_server(linking) as server, pytest.raises(ConfigError, match="no connection: connection refused"):
         proxied(tmp_path, server, "http://127.0.0.1:1")

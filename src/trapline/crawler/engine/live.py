@@ -254,8 +254,16 @@ class LiveWeb:
         """Stop the crawl if the proxy is not available: otherwise all sites would seem to have failed, and be abandoned."""
         self._proxy_losses = self._proxy_losses + 1 if connection.is_proxy_lost else 0
         if self._proxy_losses >= MOST_PROXY_LOSSES:
-            self.proxy_trouble = f"--proxy {self._options.proxy}: {connection.why_not_connected}"
-            self._crawler.stop(PROXY_LOST)
+            self._stop_for_proxy(connection.why_not_connected)
+
+    def proxy_refused(self) -> None:
+        """Stop the crawl, unless the answer comes from a server. A proxy that gets whole URLs answers requests itself."""
+        if self._proxy is not None and self._proxy.sees_requests(is_secure=False):
+            self._stop_for_proxy(self._proxy.wants_credentials)
+
+    def _stop_for_proxy(self, why: str) -> None:
+        self.proxy_trouble = f"--proxy {self._options.proxy}: {why}"
+        self._crawler.stop(PROXY_LOST)
 
     def visited(self, site: Site) -> None:
         self._site_resolver.visited(site)

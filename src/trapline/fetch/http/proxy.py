@@ -83,6 +83,12 @@ class Proxy:
         """The header line with its credentials; b"": it has none."""
         return f"Proxy-Authorization: Basic {basic(*self.login)}\r\n".encode() if self.login else b""
 
+    @property
+    def wants_credentials(self) -> str:
+        """The reason of a proxy that does not accept us, for people."""
+        other = "other " if self.login else ""
+        return f"the proxy wants {other}credentials; put them into [proxy] of --credentials FILE"
+
     def sees_requests(self, is_secure: bool) -> bool:
         """Return whether the proxy gets the requests themselves, with whole URLs, instead of a tunnel."""
         return self.kind == HTTP and self.names and not is_secure
@@ -162,8 +168,7 @@ async def _connect_http(
     if not head.endswith(b"\r\n\r\n") and status[:1] == b"2":
         raise ProxyError("the proxy sent more than its answer")
     if status == b"407":
-        other = "other " if proxy.login else ""
-        raise ProxyUnavailableError(f"the proxy wants {other}credentials; put them into [proxy] of --credentials FILE")
+        raise ProxyUnavailableError(proxy.wants_credentials)
     if status[:1] != b"2":
         hint = "" if proxy.names or status[:1] == b"5" else "; some proxies want names: --proxy-names"
         raise ProxyError(f"the proxy answered {status.decode()} to CONNECT {where}{hint}")

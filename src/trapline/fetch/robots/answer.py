@@ -7,14 +7,15 @@ guard), fetches the file again after `expires_in_s`, and passes how long the fil
 |---|---|---|
 | 2xx, complete | what the file says | max-age, between an hour and a day; a day if none is given |
 | 3xx, too many or without a target | everything: there is no file | the same |
-| 4xx except 429 | everything: there is no file | the same |
-| 429, 5xx, anything else, no response | nothing | the site's back-off, or Retry-After (1) |
+| 4xx except 407 and 429 | everything: there is no file | the same |
+| 407, 429, 5xx, anything else, no response | nothing | the site's back-off, or Retry-After (1) |
 | the same, for 30 days | everything, as if there were no file | a day |
 
 (1) For a file on another site: Retry-After, between five minutes and a day.
 
 The RFC counts 429 among the statuses for "no file". We count it with 5xx: otherwise, a server that demands fewer requests would seem
 to allow everything. Google, too, treats it like 500 and 503 (developers.google.com/search/docs/crawling-indexing/reduce-crawl-rate).
+407 comes from a proxy, and says nothing about the file.
 """
 
 from typing import NamedTuple
@@ -27,6 +28,9 @@ LONGEST_S = DAY_S  # 2.4: not more than 24 hours
 SHORTEST_S = 3_600.0  # otherwise a server with max-age=0 would have the file fetched before every visit
 FIRST_RETRY_S = 300.0
 GIVEN_UP_AFTER_S = 30 * DAY_S  # 2.3.1.4: a reasonably long period of time, for example, 30 days
+
+
+_NOT_ABOUT_THE_FILE = frozenset({407, 429})
 
 
 class RobotsVerdict(NamedTuple):
@@ -63,7 +67,7 @@ def read_answer(
 
 def is_unreachable(status: int, failure: str) -> bool:
     """Return whether such a response leaves the content of the file unknown (2.3.1.4)."""
-    return status == 429 or not 200 <= status < 500 or (status < 300 and bool(failure))
+    return status in _NOT_ABOUT_THE_FILE or not 200 <= status < 500 or (status < 300 and bool(failure))
 
 
 def lifetime_s(max_age_s: float) -> float:
