@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trapline.crawler.files.layout import ARCHIVES, connect
+from trapline.crawler.files.archived_responses import FIRST_OF_DIGEST
+from trapline.crawler.files.layout import connect
 from trapline.crawler.files.reading import HAS_LINKS
 from trapline.crawler.inspect.database_reader import options, scope
 from trapline.parallel.folder.manifest import is_parallel
@@ -26,10 +27,7 @@ insert into last_fetch select page, max(seq), max(case when {HAS_LINKS} then seq
 where result > 0 and seq <= {{last}} group by page"""
 _LAST_BODY = f"""create temp table last_body (seq integer primary key);
 insert into last_body select max(seq) from fetch where {HAS_LINKS} and seq <= {{last}} group by page"""
-_FIRST_OF_DIGEST = """create temp table first_of_digest (digest blob primary key, seq integer not null) without rowid;
-insert into first_of_digest select digest, min(seq) from fetch where digest is not null and file is not null and seq <= {last}
-group by digest having count(*) > 1"""
-_TEMPORARY = {"last_fetch": _LAST_FETCH, "last_body": _LAST_BODY, "first_of_digest": _FIRST_OF_DIGEST}
+_TEMPORARY = {"last_fetch": _LAST_FETCH, "last_body": _LAST_BODY, "first_of_digest": FIRST_OF_DIGEST}
 
 
 class LastRows(NamedTuple):
@@ -73,11 +71,6 @@ class ExportSource:
 
     def close(self) -> None:
         self.database.close()
-
-    def archive(self, file: int) -> Path:
-        """Return the path of an archive. Names in a merged database begin with the partition's."""
-        (name,) = self.database.execute("select name from warc where id = ?", (file,)).fetchone()
-        return self.folder / name if "/" in name else self.folder / ARCHIVES / name
 
     def need(self, *tables: str) -> None:
         """Make temporary tables, unless they exist. `last_fetch`: the last fetch of each page, and the last that brought its
