@@ -15,6 +15,7 @@ from typing import Any
 from trapline.crawler.discovery.scope import ANY
 from trapline.crawler.discovery.site_settings import SiteSettings, read_tables
 from trapline.crawler.engine.options import AGENT, PAUSE_S, PROTOCOLS, CrawlOptions, RefreshOptions
+from trapline.crawler.engine.setting_bounds import BOUNDS
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.dns import read_hosts
 from trapline.fetch.http.mime_filter import read_types
@@ -189,28 +190,10 @@ class CrawlSettings:
     def _check(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
-            if (
-                one.name in _NUMBERS
-                and value is not None
-                and (isinstance(value, bool) or not isinstance(value, int | float))
-            ):
-                raise ConfigError(f"{one.name} is {value!r}; give a number: seconds, bytes, or a share between 0 and 1")
+            if one.name in BOUNDS and value is not None:
+                BOUNDS[one.name].check(one.name, value)
             if one.name in _TEXTS and not isinstance(value, str):
-                raise ConfigError(f"{one.name} is {value!r}; give a text")
-        for name in (
-            "connections",
-            "max_failed_visits",
-            "max_pages",
-            "max_time",
-            "max_bytes",
-            "bandwidth",
-            "site_bandwidth",
-        ):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ConfigError(f"{name} is {value!r}; it must be above 0")
-        if self.pause is not None and not 0.0 <= self.pause < math.inf:
-            raise ConfigError(f"pause is {self.pause!r}; it must be a number of seconds")
+                raise ConfigError(f"{one.name}: {value!r} is not a text")
         if self.http not in PROTOCOLS:
             raise ConfigError(f"http is {self.http!r}; {nearest(self.http, PROTOCOLS)}")
         if self.no_robots and not self.own_hosts:
@@ -293,13 +276,6 @@ class CrawlSettings:
 _TEXTS = (
     "strategy", "quality", "scope", "refresh_policy", "http", "contact", "user_agent", "robots_token", "proxy", "estimator",
     "warc_prefix",
-)  # fmt: skip
-_NUMBERS = (
-    "connections", "max_pages", "max_time", "max_bytes", "seed", "refresh_share", "refresh_price", "refresh_rate",
-    "delay", "ip_delay", "small_site_pages", "small_site_delay", "per_connection", "retries", "backoff",
-    "max_backoff", "max_pages_per_site", "max_depth", "max_depth_dynamic", "pause", "bandwidth", "site_bandwidth",
-    "timeout", "max_body", "max_failed_visits", "batch", "batch_min_active", "rescore", "alpha", "first_connection",
-    "first_response", "first_requests", "warc_size",
 )  # fmt: skip
 
 
