@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trapline.api.crawl import Crawl, crawl
-    from trapline.api.page import FailedFetch, Page
     from trapline.api.stored_crawl import StoredCrawl, open_crawl
     from trapline.crawler.engine.settings import CrawlSettings
+    from trapline.crawler.handler.page import FailedFetch, Page
     from trapline.errors import ConfigError, FetchError, InvariantError
     from trapline.frontier import (
         FAILED,
@@ -62,7 +62,7 @@ __all__ = [
 
 _HOMES = {
     "trapline.api.crawl": ("Crawl", "crawl"),
-    "trapline.api.page": ("FailedFetch", "Page"),
+    "trapline.crawler.handler.page": ("FailedFetch", "Page"),
     "trapline.api.stored_crawl": ("StoredCrawl", "open_crawl"),
     "trapline.crawler.engine.settings": ("CrawlSettings",),
     "trapline.errors": ("ConfigError", "FetchError", "InvariantError"),

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import logging
+import math
 import signal
 import sqlite3
 import subprocess
@@ -17,12 +18,14 @@ from typing import Any
 
 import pytest
 
-from tests.crawler.small_server import NOT_FOUND, SmallServer, moved, page, small_server
+from tests.crawler.small_server import NOT_FOUND, SmallServer, moved, page, small_server, text
 from trapline import crawl
-from trapline.api.page import FailedFetch, Page
 from trapline.cli.crawl.options import SECTIONS, SETTINGS
+from trapline.cli.options.values import Number
 from trapline.crawler.engine.page_stream import MOST_READY
+from trapline.crawler.engine.setting_bounds import BOUNDS
 from trapline.crawler.engine.settings import CrawlSettings
+from trapline.crawler.handler.page import FailedFetch, Page
 from trapline.errors import ConfigError
 
 PAGES = 1000
@@ -94,11 +97,44 @@ def test_break_stops_the_crawl_and_leaves_a_folder_that_resumes(server: SmallSer
         if count == 10:
             break
     assert begun.summary is not None and begun.summary["stopped_by"] == "stopped"
-    before = begun.summary["pages_fetched"]
-    assert 10 <= before < PAGES
+    assert 10 <= begun.summary["pages_fetched"] < PAGES
     rest = list(crawl(resume=tmp_path / "out"))
-    assert len(rest) == PAGES - before
+    assert len(rest) == PAGES - 9  # the page at which the loop was left comes again
     assert all(one.referrer for one in rest)
+    assert not list(crawl(resume=tmp_path / "out"))
+
+
+def test_pages_on_disk_that_were_not_received_come_after_a_resume_as_they_would_have_come(tmp_path: Path) -> None:
+    """Among them are identical bodies, of which the archive has one, a page behind two redirects, and coded ones."""
+    same = "<p>" + "the same words " * 100
+
+    def web(host: str, target: str) -> bytes:
+        if target == "/":
+            return page("/a?1", "/a?2", "/moved", "/gone", "/zip")
+        if target.startswith("/a"):
+            return text(same)
+        if target == "/zip":
+            body = gzip.compress(b"<title>t</title><base href=/x/><a href=y>y</a>")
+            head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
+            return head.encode() + body
+        return moved("/moved2") if target == "/moved" else moved("/there") if target == "/moved2" else page()
+
+    def known(one: Page) -> tuple[Any, ...]:
+        origin = (one.url, one.requested_url, one.referrer, one.depth)
+        return (*origin, one.status, one.headers, one.body, one.text, one.title, one.links, one.content_type)
+
+    failed: list[FailedFetch] = []
+    with small_server(web, ("127.0.0.1",)) as server:
+        whole = list(crawl(home(server), on_error=failed.append, **OPTIONS))
+        for _ in crawl(home(server), output=tmp_path / "out", max_pages=len(whole) + 2, **OPTIONS):
+            time.sleep(1.0)  # the crawl fetches the others meanwhile
+            break
+        asked = len(server.log)
+        rest = list(crawl(resume=tmp_path / "out"))
+        assert len(server.log) == asked
+    assert sorted(map(known, rest)) == sorted(map(known, whole)) and len(whole) == 7
+    assert any(one.requested_url.endswith("/moved") and one.url.endswith("/there") for one in rest)
+    assert math.isnan(rest[0].quality)
 
 
 def test_an_exception_in_the_loop_stops_the_crawl_and_reaches_the_caller(server: SmallServer, tmp_path: Path) -> None:
@@ -204,10 +240,10 @@ def test_ctrl_c_stops_the_crawl_and_leaves_a_folder_that_resumes(server: SmallSe
     ) as process:
         assert process.stdout is not None and process.stdout.readline().startswith("http")
         process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=120)
+        output, error = process.communicate(timeout=120)
     assert process.returncode == -signal.SIGINT and error.rstrip().endswith("KeyboardInterrupt")
     assert (tmp_path / "out" / "summary.json").exists()
-    assert list(crawl(resume=tmp_path / "out"))
+    assert len(list(crawl(resume=tmp_path / "out"))) >= PAGES - 1 - output.count("\n")
 
 
 def test_a_program_that_leaves_its_iteration_open_ends_and_its_folder_resumes(
@@ -219,7 +255,7 @@ def test_a_program_that_leaves_its_iteration_open_ends_and_its_folder_resumes(
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.startswith("Page(") and not done.stderr
-    assert list(crawl(resume=tmp_path / "out"))
+    assert sorted(numbers(list(crawl(resume=tmp_path / "out")))) == list(range(PAGES))
 
 
 def test_a_slow_program_holds_the_crawl_back(server: SmallServer) -> None:
@@ -260,7 +296,7 @@ def test_run_calls_on_page_and_goes_on_after_its_exceptions(
     begun = crawl(home(server), on_page=handle, max_pages=100, **OPTIONS)
     with caplog.at_level(logging.ERROR, "trapline"):
         assert begun.run()["pages_fetched"] == 100
-    assert len(seen) == 100 and begun.failed_handlers == 1
+    assert len(seen) == 100 and begun.handler_errors == 1
     assert seen[2].final_url in caplog.text and "ValueError: three" in caplog.text
 
 
@@ -286,6 +322,36 @@ def test_accept_rejects_urls_and_its_exceptions_reject_them_too(server: SmallSer
     assert begun.summary is not None and begun.summary["rejected_links"]["accept"] > 0
 
 
+def test_quality_decides_which_links_are_followed_first() -> None:
+    """/0 and /1 lead to ten pages each. The quality of a page is that of the pages that it leads to."""
+
+    def web(host: str, target: str) -> bytes:
+        if target == "/":
+            return page("/0", "/1")
+        return page(*(f"{target}{digit}" for digit in range(10))) if len(target) == 2 else page()
+
+    def digits(one: Page) -> float:
+        if one.url.endswith("/05"):
+            raise ValueError("five")
+        return 1.0 if one.url.rpartition("/")[2].startswith("1") else 0.5
+
+    with small_server(web, ("127.0.0.1",)) as server:
+        begun = crawl(home(server), quality=digits, connections=1, **OPTIONS | {"strategy": "quality"})
+        pages = list(begun)
+    order = [one.url.rpartition("/")[2] for one in pages]
+    assert order[:3] == ["", "0", "1"] and order[3:13] == [f"1{digit}" for digit in range(10)]
+    assert {one.quality for one in pages} == {0.0, 0.5, 1.0}
+    assert begun.summary is not None and begun.summary["quality"] == sum(one.quality for one in pages)
+
+
+def test_a_crawl_with_a_quality_function_is_resumed_with_one(server: SmallServer, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    list(crawl(home(server), output=folder, quality=lambda one: 1.0, max_pages=5, **OPTIONS | {"strategy": "quality"}))
+    with pytest.raises(ConfigError, match="needs the function `quality` again"):
+        list(crawl(resume=folder, max_pages=10))
+    assert len(list(crawl(resume=folder, quality=lambda one: 1.0, max_pages=10))) == 5
+
+
 def test_a_single_text_is_one_pattern(server: SmallServer) -> None:
     assert set(numbers(list(crawl(home(server), exclude="/2$", max_pages=20, **OPTIONS)))).isdisjoint({2})
 
@@ -294,7 +360,7 @@ def test_hooks_that_are_not_awaited_cannot_be_coroutine_functions() -> None:
     async def hook(_: object) -> bool:
         return True
 
-    for name in ("accept", "on_error"):
+    for name in ("accept", "on_error", "quality"):
         with pytest.raises(ConfigError, match=f"{name} must be an ordinary function"):
             crawl("x.test", **{name: hook})
 
@@ -340,7 +406,8 @@ def test_a_page_is_decoded_and_knows_where_it_came_from() -> None:
 
     with small_server(web, ("127.0.0.1",)) as server:
         (found,) = crawl(home(server), max_pages=2, **OPTIONS)
-        assert (found.url, found.final_url) == (home(server), f"{home(server)}there/")
+        assert (found.requested_url, found.url) == (home(server), f"{home(server)}there/")
+        assert found.final_url == found.url
         assert found.referrer == home(server) and found.depth == 1
         assert found.body == text.encode("latin-1") and found.text == text and found.title == "Grüße & mehr"
         assert found.visible_text == "b t"
@@ -362,6 +429,15 @@ def test_settings_have_the_names_and_defaults_of_the_command_line() -> None:
         assert setting == "refresh_option" or settings[setting] == defaults[field], setting
 
 
+def test_settings_have_the_bounds_of_the_command_line() -> None:
+    kinds = {field: kind for section in SECTIONS for _, field, kind, _, _ in section.rows}
+    bounds = {setting: kinds[field] for setting, field in SETTINGS.items() if isinstance(kinds[field], Number)}
+    assert {
+        setting: (kind._least, kind._most, kind._kind is int, "unlimited" in kind._words)
+        for setting, kind in bounds.items()
+    } == {name: (one.least, one.most, one.is_whole, one.may_be_infinite) for name, one in BOUNDS.items()}
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -372,12 +448,15 @@ def test_settings_have_the_names_and_defaults_of_the_command_line() -> None:
         ({"resume": "y", "delay": 3}, "delay cannot change"),
         ({"seeds": "x.test", "http": "3"}, "1.1"),
         ({"seeds": "x.test", "delay": -1}, "delay"),
-        ({"seeds": "x.test", "connections": 0}, "connections"),
-        ({"seeds": "x.test", "timeout": 0}, "total_s"),
-        ({"resume": "y", "max_pages": 0}, "max_pages"),
-        ({"seeds": "x.test", "delay": "5s"}, "delay is '5s'; give a number"),
-        ({"seeds": "x.test", "connections": True}, "connections is True; give a number"),
-        ({"seeds": "x.test", "http": 1.1}, "http is 1.1; give a text"),
+        ({"seeds": "x.test", "connections": 0}, "connections: 0 is not between 1 and 100000"),
+        ({"seeds": "x.test", "timeout": 0}, "timeout: 0 is not between 0.1 and 1000000000"),
+        ({"resume": "y", "max_pages": 0}, "max_pages: 0 is not between 1 and"),
+        ({"resume": "y", "quality": "zipf"}, "quality cannot change"),
+        ({"seeds": "x.test", "max_pages": 1.5}, "max_pages: 1.5 is not a whole number"),
+        ({"seeds": "x.test", "delay": math.nan}, "delay: nan is not between 0 and"),
+        ({"seeds": "x.test", "delay": "5s"}, "delay: '5s' is not a number of seconds"),
+        ({"seeds": "x.test", "connections": True}, "connections: True is not a whole number"),
+        ({"seeds": "x.test", "http": 1.1}, "http: 1.1 is not a text"),
     ],
 )
 def test_mistakes_are_reported_when_the_crawl_is_made(given: dict[str, Any], said: str) -> None:

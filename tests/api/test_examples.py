@@ -10,7 +10,9 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 import trapline
+from tests.cli.crawling import FAST
 from tests.crawler.small_server import NOT_FOUND, SmallServer, page, small_server
+from trapline import cli
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -49,6 +51,25 @@ def test_extract(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsys: p
 def test_crawl_to_parquet(server: SmallServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     run("crawl_to_parquet.py", monkeypatch, server, str(tmp_path / "out"))
     assert pq.read_table(tmp_path / "out" / "links.parquet").num_rows == 5
+
+
+def test_own_extraction(server: SmallServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    handler = f"{EXAMPLES / 'own_extraction.py'}:TitleWriter"
+    url = f"http://127.0.0.1:{server.port}/docs/"
+    assert cli.run(["crawl", url, *FAST, "-o", "out", "--handler", handler]) == 0
+    (file,) = tmp_path.glob("pages-*.jsonl")
+    found = [json.loads(line) for line in file.read_text().splitlines()]
+    assert len(found) == 4 and [one["status"] for one in found if "error" in one] == [404]
+
+
+def test_own_quality(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    run("own_quality.py", monkeypatch, server, "x")
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        "0.000",
+        "1.000",
+        "1.000",
+    ]  # "xxx" is one word
 
 
 def test_one_section(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -228,6 +228,8 @@ def test_a_seed_that_refuses_connections_is_reported_at_once_and_the_crawl_fails
     options = ["--backoff", "0", "--delay", "0.6", "--max-failed-visits", "2", "--quiet" if quiet else "--plain"]
     assert run(["crawl", *HERE, *options, "-o", str(tmp_path / "out")]) == 3
     said = capsys.readouterr().err.splitlines()
+    assert run(["crawl", "--resume", str(tmp_path / "out")]) == 3  # it has ended, without a page
+    assert capsys.readouterr().err.startswith("trapline: error: no page was fetched: 2 errors (connect)")
     assert said[-1].startswith("trapline: error: no page was fetched: 2 errors (connect); see: trapline explain")
     noted = [line for line in said if "connection refused" in line]
     assert (len(noted) == (not quiet) and len(said) == 1) or not quiet

@@ -5,25 +5,22 @@ connections waiting. See docs/how-to/crawl-from-python.md.
 """
 
 import asyncio
-import logging
 import threading
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from inspect import isawaitable, iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
-from trapline.api.page import FailedFetch, Page
+from trapline.api.hooks import LOG, Accept, Hooks, OnError, OnPage, Quality
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_stream import PageStream, StreamedFetch
 from trapline.crawler.engine.settings import CrawlSettings, seed_of
+from trapline.crawler.handler.page import Page
 from trapline.errors import ConfigError
+from trapline.strategies.base.inputs import PROGRAM
 
-LOG = logging.getLogger("trapline")
-OnPage = Callable[[Page], Awaitable[object] | object]
-OnError = Callable[[FailedFetch], object]
 # Settings that a resumed crawl may change.
 _GOALS = {
     "max_pages": "max_pages",
@@ -41,7 +38,8 @@ def crawl(
     resume: str | Path | None = None,
     on_page: OnPage | None = None,
     on_error: OnError | None = None,
-    accept: Callable[[str], bool] | None = None,
+    accept: Accept | None = None,
+    quality: str | Quality | None = None,
     settings: CrawlSettings | None = None,
     **changes: Any,
 ) -> "Crawl":
@@ -54,28 +52,33 @@ def crawl(
         on_page: called by `run` for each page; may be a coroutine function.
         on_error: called for each failed attempt to fetch a page, and for each page that robots.txt forbids.
         accept: called for URLs in scope, in the thread of the crawl; the crawl follows those for which it returns True.
+        quality: a function that returns the quality of a fetched page, 0 or more, in the thread of the crawl. Or the name of a
+            source, as for the option --quality.
         settings: all settings of the crawl.
         changes: single settings by name, such as `max_pages=1000`; the names are those of the options of `trapline crawl`.
 
     Raises:
         ConfigError: a setting does not exist or is invalid.
     """
-    for name, hook in {"on_error": on_error, "accept": accept}.items():
-        if iscoroutinefunction(hook):
-            raise ConfigError(f"{name} must be an ordinary function, not a coroutine function")
+    hooks = Hooks(on_page, on_error, accept, quality if callable(quality) else None)
+    hooks.check()
     given = [seeds] if isinstance(seeds, str) else list(seeds)
     if resume is not None:
+        if isinstance(quality, str):
+            changes["quality"] = quality
         if given or output is not None or settings is not None:
             raise ConfigError("resume: a resumed crawl keeps its seeds, folder and settings; give none of them")
         if unknown := changes.keys() - _GOALS.keys():
             raise ConfigError(f"{min(unknown)} cannot change in a resumed crawl; {', '.join(_GOALS)} can")
     elif not given:
         raise ConfigError("no seed URL; give at least one")
+    elif quality is not None:
+        changes["quality"] = PROGRAM if callable(quality) else quality
     chosen = CrawlSettings.of(changes) if settings is None else settings.changed(changes)
     canonical_seeds = tuple(map(seed_of, given))
     options = chosen.options(canonical_seeds)  # raises ConfigError for an invalid setting
     goals = {_GOALS[name]: getattr(options, _GOALS[name]) for name in changes} if resume is not None else {}
-    return Crawl(options, output, resume, goals, on_page, on_error, accept)
+    return Crawl(options, output, resume, goals, hooks)
 
 
 class Crawl:
@@ -91,19 +94,17 @@ class Crawl:
         output: str | Path | None,
         resume: str | Path | None,
         goals: dict[str, float | str],
-        on_page: OnPage | None,
-        on_error: OnError | None,
-        accept: Callable[[str], bool] | None,
+        hooks: Hooks,
     ) -> None:
         """`goals`: goals and files with secrets that a resumed crawl changes."""
         self._options, self._goals = options, goals
         self._output = None if output is None else Path(output)
         self._resume = None if resume is None else Path(resume)
-        self._on_page, self._on_error, self._accept = on_page, on_error, accept
+        self._hooks, self._on_page = hooks, hooks.on_page
         self._stream = PageStream()
         self._thread: threading.Thread | None = None
         self._is_managed = False  # `async with` waits for the end
-        self.failed_handlers = 0
+        self.handler_errors = 0
         """Number of pages for which `on_page` raised an exception."""
 
     @property
@@ -124,10 +125,10 @@ class Crawl:
                 news.clear()
                 has_ended = self._stream.has_ended  # asked first: nothing arrives after the end
                 fetches = self._stream.take()
-                yield from filter(None, map(self._page_of, fetches))
-                if has_ended:
-                    break
+                yield from self._pages_of(fetches)
                 if not fetches:
+                    if has_ended:
+                        break
                     news.wait()
         except BaseException:  # break, an exception of the program, or Ctrl-C
             self._close()
@@ -168,6 +169,7 @@ class Crawl:
         self.stop()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
+            self._stream.close()
         if kind is None:
             self._raise()
 
@@ -196,26 +198,26 @@ class Crawl:
         self._thread = threading.Thread(target=self._run_thread, name="trapline-crawl", daemon=True)
         self._thread.start()
 
-    def _page_of(self, fetch: StreamedFetch) -> Page | None:
-        """Return the page, or None after a failed fetch, which is reported to `on_error`."""
-        if fetch.is_page:
-            return Page(fetch)
-        if self._on_error is not None:
-            try:
-                self._on_error(FailedFetch(fetch))
-            except Exception:
-                LOG.exception("on_error raised an exception for %s", fetch.record.url)
-        return None
+    def _pages_of(self, fetches: Iterable[StreamedFetch]) -> Iterator[Page]:
+        """Yield the pages, and report failed fetches to `on_error`. A page is handled when the program asks for the next one:
+        the page at which the program leaves its loop comes again after a resume."""
+        for fetch in fetches:
+            if fetch.is_page:
+                yield Page(fetch)
+            else:
+                self._hooks.failed(fetch)
+            self._stream.handled(fetch)
 
     def _report(self, page: Page) -> None:
-        self.failed_handlers += 1
-        LOG.exception("on_page raised an exception for %s", page.final_url)
+        self.handler_errors += 1
+        LOG.exception("on_page raised an exception for %s", page.url)
 
     def _close(self) -> None:
         """Stop the crawl, and wait until it has ended."""
         self.stop()
         if self._thread is not None:
             self._thread.join()
+        self._stream.close()
 
     def _log_error(self) -> None:
         """Log an error of the crawl that is not raised, because the program left the iteration."""
@@ -237,6 +239,7 @@ class Crawl:
         self._stream.end(summary, error)
 
     def _run(self) -> dict[str, Any]:
+        from trapline.crawler.engine.page_quality import ProgramQuality
         from trapline.crawler.engine.run import run_crawl
         from trapline.crawler.files.opening import opened, prepare_new, prepare_old
         from trapline.parallel.folder.manifest import is_parallel, refuse_partition
@@ -250,18 +253,23 @@ class Crawl:
                     f"{self._resume}: is a crawl of several processes; continue it with trapline crawl --resume"
                 )
             prepared = prepare_old(self._resume, None, **self._goals)
+        hooks = self._hooks
+        self._check_quality(prepared.options)
         for note in prepared.notes:
             LOG.warning(note)
-        crawl = replace(opened(prepared), accept=self._guarded_accept if self._accept else None)
+        quality = ProgramQuality(hooks.quality_of) if hooks.quality else None
+        crawl = replace(opened(prepared, quality=quality), accept=hooks.accepts if hooks.accept else None)
         return run_crawl(crawl, nullcontext(lambda status: None), stream=self._stream)
 
-    def _guarded_accept(self, url: str) -> bool:
-        assert self._accept is not None
-        try:
-            return bool(self._accept(url))
-        except Exception:
-            LOG.exception("accept raised an exception for %s; the URL is rejected", url)
-            return False
+    def _check_quality(self, options: CrawlOptions) -> None:
+        """Raise `ConfigError` if the function `quality` of a resumed crawl is missing, or if it began without one."""
+        if (options.quality == PROGRAM) != (self._hooks.quality is not None):
+            cure = (
+                "began without a function `quality`; omit it"
+                if self._hooks.quality
+                else "needs the function `quality` again"
+            )
+            raise ConfigError(f"{self._resume}: the crawl {cure}")
 
 
 class _AsyncPages:
@@ -275,7 +283,7 @@ class _AsyncPages:
             with suppress(RuntimeError):  # the event loop of the program is closed
                 loop.call_soon_threadsafe(news.set)
 
-        self._pages: deque[Page] = deque()
+        self._pages: Iterator[Page] = iter(())
         self._news = news
         crawl._begin(tell)
         self._crawl = crawl
@@ -285,22 +293,23 @@ class _AsyncPages:
 
     async def __anext__(self) -> Page:
         stream = self._crawl._stream
-        while not self._pages:
+        while (page := next(self._pages, None)) is None:
             self._news.clear()
             has_ended = stream.has_ended  # asked first: nothing arrives after the end
             fetches = stream.take()
-            self._pages.extend(filter(None, map(self._crawl._page_of, fetches)))
-            if has_ended and not self._pages:
+            self._pages = self._crawl._pages_of(fetches)
+            if fetches:
+                continue
+            if has_ended:
                 self._crawl._close()
                 self._crawl._raise()
                 raise StopAsyncIteration
-            if not fetches:
-                try:
-                    await self._news.wait()
-                except BaseException:  # cancelled: the iterator may live on in a traceback
-                    self._crawl.stop()
-                    raise
-        return self._pages.popleft()
+            try:
+                await self._news.wait()
+            except BaseException:  # cancelled: the iterator may live on in a traceback
+                self._crawl.stop()
+                raise
+        return page
 
     def __del__(self) -> None:
         if not hasattr(self, "_crawl"):  # the crawl could not begin

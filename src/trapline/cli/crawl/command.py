@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.cli.crawl.end import has_ended, say
+from trapline.cli.crawl.end import ended_before, say
 from trapline.cli.crawl.options import SECTIONS, Requested, as_typed
 from trapline.cli.crawl.processes import crawl_in_parts, is_in_parts
 from trapline.cli.crawl.ready import (
@@ -54,8 +54,10 @@ def crawl(urls: tuple[str, ...], requested: Requested) -> int:
 def _crawl_alone(urls: tuple[str, ...], requested: Requested) -> int:
     given = requested.given
     resume = given["resume"]
-    if resume is not None and has_ended(resume, given, raised_goals(given)):
-        return 0
+    if resume is not None:
+        code = ended_before(resume, given, raised_goals(given))
+        if code is not None:
+            return code
     prepared = prepared_old(resume, given) if resume else prepared_new(requested.options(urls), given["output"])
     note(prepared.notes, given["quiet"])
     compile_for(prepared, given["quiet"])

@@ -15,21 +15,27 @@ from trapline.units import bytes_shown, counted, duration, three_digits
 NOTHING_FETCHED = 3  # exit code
 
 
-def has_ended(folder: Path, given: dict[str, Any], goals: dict[str, float]) -> bool:
-    """Return whether the crawl has nothing left to do; if so, print the reason."""
+def ended_before(folder: Path, given: dict[str, Any], goals: dict[str, float]) -> int | None:
+    """Return the exit code of a crawl that has nothing left to do, and print the reason. None: there is something left."""
     from trapline.crawler.inspect.database_reader import ended
 
-    end = ended(folder, given["continuous"], **goals)
-    if end is not None:
-        _print(end.line, end.summary, given)
-    return end is not None
+    end = ended(folder, given["continuous"], given["handler"], **goals)
+    if end is None:
+        return None
+    _print(end.line, end.summary, given)
+    return _exit_code(end.summary, folder)
 
 
 def say(summary: dict[str, Any], folder: Path, given: dict[str, Any]) -> int:
     """Print the results of the crawl. Return the exit code."""
+    _print(closing_lines(summary, folder), summary, given)
+    return _exit_code(summary, folder)
+
+
+def _exit_code(summary: dict[str, Any], folder: Path) -> int:
+    """Return the exit code. If the crawl fetched nothing, print why."""
     from trapline.crawler.engine.status import BY_HAND
 
-    _print(closing_lines(summary, folder), summary, given)
     if summary["pages_fetched"] or summary["stopped_by"] in BY_HAND:
         return 0
     print_line(
@@ -69,6 +75,7 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
             f"{counted(summary['urls_known'], 'URL')} known on {counted(summary['sites'], 'site')};"
             f" politeness violations: {summary['politeness_violations']}",
             *_parallel(summary),
+            *_handled(summary, folder),
             *_refetched(summary),
             *_listed(summary),
             *_rejected(summary, folder),
@@ -102,6 +109,16 @@ def _parallel(summary: dict[str, Any]) -> Iterator[str]:
             f"{counted(summary['processes'], 'partition')}, mode {summary['mode']} by {summary['partition']};"
             f" URLs exchanged: {summary['urls_exchanged']:,}, {summary['urls_exchanged_per_page']:.3f} per page{again}"
         )
+
+
+def _handled(summary: dict[str, Any], folder: Path) -> Iterator[str]:
+    from trapline.crawler.handler.handler_thread import HANDLER_LOG
+    from trapline.parallel.folder.manifest import is_parallel
+
+    if "pages_handled" in summary:
+        log = folder / ("partition-*" if is_parallel(folder) else "") / HANDLER_LOG
+        errors = counted(summary["handler_errors"], "error") + (f", see {log}" if summary["handler_errors"] else "")
+        yield f"handler: {counted(summary['pages_handled'], 'page')}, {errors}"
 
 
 def _refetched(summary: dict[str, Any]) -> Iterator[str]:

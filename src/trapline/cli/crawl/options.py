@@ -1,6 +1,6 @@
 """Options of `trapline crawl`, turned into one `CrawlOptions` value. This module opens no crawl and fetches nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,13 @@ CRAWL = Section(
             "Number of processes (see docs/parallel.md). [1]",
         ),
         ("--ray", "ray", (str, "ADDRESS"), None, "Run the processes on this Ray cluster: HOST:PORT, auto or local."),
+        (
+            "--handler",
+            "handler",
+            (str, "MODULE:FUNCTION"),
+            None,
+            "Call this function for each page. Also FILE.py:FUNCTION; see docs/crawl.md.",
+        ),
         ("--max-pages", "max_pages", count(1), None, "Stop after this many pages. [unlimited]"),
         ("--max-time", "max_seconds", seconds(), None, "Stop after this time. [unlimited]"),
         ("--max-bytes", "max_bytes", amount(), None, "Stop after this many bytes: 20MB, 1GB. [unlimited]"),
@@ -219,17 +226,19 @@ class Requested:
 
     def options(self, urls: tuple[str, ...]) -> "CrawlOptions":
         from trapline.crawler.engine.settings import CrawlSettings
+        from trapline.crawler.handler.user_handler import handler_changes
 
         given = self.given
         _refuse_without_effect(given)
         settings = {setting: given[field] for setting, field in SETTINGS.items()}
         settings["refresh_option"] = settings_of(given["refresh_policy"], given["refresh_settings"])
         settings["site"] = site_tables()
-        return CrawlSettings(**settings).options(seed_urls(urls, given["seeds"]))
+        options = CrawlSettings(**settings).options(seed_urls(urls, given["seeds"]))
+        return replace(options, **handler_changes(given["handler"]))
 
 
 # Options of the command itself, which are no settings of the crawl.
-_OF_THE_COMMAND = ("output", "resume", "seeds", "processes", "ray", "plain", "quiet", "as_json")
+_OF_THE_COMMAND = ("output", "resume", "seeds", "processes", "ray", "handler", "plain", "quiet", "as_json")
 _PARTITION_FIELDS = tuple(field for field in LIVE.fields if field != "own_hosts")
 SETTINGS = {
     flag.removeprefix("--").replace("-", "_"): field

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trapline.cli.crawl.end import has_ended, say
+from trapline.cli.crawl.end import ended_before, say
 from trapline.cli.crawl.options import Requested, partition_options
 from trapline.cli.crawl.ready import (
     announce,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from trapline.parallel.folder.manifest import Manifest
     from trapline.parallel.live.supervisor import Show
 
-    Crawl = Callable[[Manifest, Show], Manifest]
+    RunPartitions = Callable[[Manifest, Show], Manifest]
 
 
 def is_in_parts(given: dict[str, Any]) -> bool:
@@ -56,15 +56,15 @@ def crawl_in_parts(urls: tuple[str, ...], requested: Requested) -> int:
     given = requested.given
     with _crawling(given["ray"], given["quiet"]) as crawl:
         manifest = _resumed(given) if given["resume"] else _new(requested.options(urls), given)
-        if manifest is None:
-            return 0
+        if isinstance(manifest, int):
+            return manifest
         announce(manifest.options, manifest.folder, given["quiet"])
         summary = _crawled(manifest, given, crawl)
     return say(summary, manifest.folder, given)
 
 
 @contextmanager
-def _crawling(address: str | None, quiet: bool) -> Iterator["Crawl"]:
+def _crawling(address: str | None, quiet: bool) -> Iterator["RunPartitions"]:
     """Provide the function that runs the partitions: on Ray if an address is given, otherwise in processes of this machine.
 
     Connects to Ray before any file is created, because Ray may be missing.
@@ -113,10 +113,11 @@ def _check(prepared: "Prepared") -> None:
         )
 
 
-def _resumed(given: dict[str, Any]) -> "Manifest | None":
-    """Return the crawl to continue, or None if it has ended; the reason is printed then."""
+def _resumed(given: dict[str, Any]) -> "Manifest | int":
+    """Return the crawl to continue; or the exit code if it has ended: the reason is printed then."""
     from trapline.crawler.files.opening import Prepared, changed, notes_on_requests
     from trapline.crawler.files.resume import strategy_of
+    from trapline.crawler.handler.user_handler import check_handler, handler_changes
     from trapline.parallel.folder.manifest import read
     from trapline.parallel.folder.merged import brought_up, parts_of
     from trapline.parallel.ray.machines import refuse_elsewhere
@@ -127,9 +128,12 @@ def _resumed(given: dict[str, Any]) -> "Manifest | None":
     manifest, goals = read(folder), raised_goals(given)
     if given["processes"] is not None:
         manifest = manifest.grown(given["processes"])
-    options = changed(manifest.options, refresh_changes(given), **goals, **moved_files(given))
-    if manifest.stopped_by and has_ended(brought_up(folder), given, goals):
-        return None
+    changes = {**goals, **moved_files(given), **handler_changes(given["handler"])}
+    options = changed(manifest.options, refresh_changes(given), **changes)
+    check_handler(options)
+    code = ended_before(brought_up(folder), given, goals) if manifest.stopped_by else None
+    if code is not None:
+        return code
     if goals and parts_of(folder):
         refuse_reached(brought_up(folder), goals)
     note(notes_on_requests(options), given["quiet"])
@@ -137,7 +141,7 @@ def _resumed(given: dict[str, Any]) -> "Manifest | None":
     return manifest.begun(options)
 
 
-def _crawled(manifest: "Manifest", given: dict[str, Any], crawl: "Crawl") -> dict[str, Any]:
+def _crawled(manifest: "Manifest", given: dict[str, Any], crawl: "RunPartitions") -> dict[str, Any]:
     from trapline.cli.crawl.view import view
     from trapline.cli.terminal.progress import step
     from trapline.crawler.inspect.summary import write_summary

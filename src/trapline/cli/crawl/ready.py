@@ -146,7 +146,7 @@ _MEASURED = {
 }
 _SECRETS = ("credentials", "cookies")  # files that a resumed crawl reads again, and that may have moved
 # Options that --resume accepts.
-_MAY_CHANGE = {"resume", "processes", "ray", *_SECRETS, *GOALS, *_REFRESH_GOALS, *SHOWN.fields} - {
+_MAY_CHANGE = {"resume", "processes", "ray", "handler", *_SECRETS, *GOALS, *_REFRESH_GOALS, *SHOWN.fields} - {
     "metadata",
     "warc_bytes",
     "warc_prefix",
@@ -191,10 +191,12 @@ def refresh_changes(given: dict[str, Any]) -> dict[str, Any]:
 
 def prepared_old(folder: Path, given: dict[str, Any]) -> "Prepared":
     from trapline.crawler.files.opening import prepare_old
+    from trapline.crawler.handler.user_handler import check_handler, handler_changes
 
-    changes = refresh_changes(given)
+    changes, handler = refresh_changes(given), handler_changes(given["handler"])
     with said_if_long(f"opening {folder}: checking its database", given["quiet"]):
-        prepared = prepare_old(folder, changes, **raised_goals(given), **moved_files(given))
+        prepared = prepare_old(folder, changes, **raised_goals(given), **moved_files(given), **handler)
+    check_handler(prepared.options)
     refuse_reached(folder, raised_goals(given))
     return prepared
 

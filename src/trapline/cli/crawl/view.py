@@ -45,8 +45,9 @@ def line(status: "CrawlStatus", refetches_per_s: float = 0.0) -> str:
     refetched = (
         f", {status.refetches.fetched:,} refetched ({three_digits(refetches_per_s)}/s)" if status.refetches else ""
     )
+    handled = f", {status.handled.pages:,} handled{_handler_errors(status)}" if status.handled else ""
     return (
-        f"{duration(now.seconds)}: {now.pages:,} pages ({three_digits(status.pages_per_s)}/s){refetched}, {bytes_shown(now.bytes)}"
+        f"{duration(now.seconds)}: {now.pages:,} pages ({three_digits(status.pages_per_s)}/s){refetched}{handled}, {bytes_shown(now.bytes)}"
         f" ({byte_rate(status.bytes_per_s)}), {counted(now.errors, 'error')}, {now.waiting:,} waiting of {now.known:,} known"
         f" on {sites}, {counted(now.active, 'active visit')}{status.doing and f'; {status.doing}'}"
     )
@@ -83,7 +84,17 @@ def _numbers(status: "CrawlStatus", refetches_per_s: float) -> list[str]:
         ("errors", f"{now.errors:,}", failed, "visits", f"{now.active:,} of {status.connections:,}"),
         ("time", duration(now.seconds), _time_left(status), "quality", quality),
     )
-    return _columns((*rows, *_refetched(status, refetches_per_s)))
+    return _columns((*rows, *_refetched(status, refetches_per_s), *_handled(status)))
+
+
+def _handler_errors(status: "CrawlStatus") -> str:
+    errors = status.handled.errors if status.handled else 0
+    return f" ({counted(errors, 'handler error')})" if errors else ""
+
+
+def _handled(status: "CrawlStatus") -> Iterator[tuple[str, str, str, str, str]]:
+    if status.handled is not None:
+        yield ("handled", f"{status.handled.pages:,}", "", "handler", counted(status.handled.errors, "error"))
 
 
 def _refetched(status: "CrawlStatus", per_s: float) -> Iterator[tuple[str, str, str, str, str]]:

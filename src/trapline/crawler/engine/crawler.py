@@ -360,9 +360,13 @@ class Crawler:
         self.tally.in_flight -= 1
         if 300 <= response.status < 400 and verdict.links:
             self._redirected(request.url, verdict.links[0])
+        if self._scoring.program is not None:
+            self._judge_quality(visit, site, request, response, address, verdict, is_refetch)
         links, foreign = (
             self.link_resolver.pages_of(request.url, verdict.base, verdict.links, now) if verdict.links else _NO_LINKS
         )
+        if self._scoring.program is not None:
+            self._scoring.program.forget()
         # Before the report, which may change the quality.
         is_new = verdict.result == FETCHED and not is_refetch
         page_quality = self._scored(request, links) if is_new else 0.0
@@ -381,6 +385,25 @@ class Crawler:
         self._keep(record, is_refetch, details, own_links)
         self._stop_at_goals()
         return verdict
+
+    def _judge_quality(
+        self,
+        visit: Visit,
+        site: Site,
+        request: PageRequest,
+        response: Response,
+        address: str,
+        verdict: FetchVerdict,
+        is_refetch: bool,
+    ) -> None:
+        """Let the program compute the quality of a new page, before its links are resolved: they inherit it."""
+        program = self._scoring.program
+        assert program is not None and self.stream is not None
+        if verdict.result == FETCHED and not is_refetch and not 300 <= response.status < 400:
+            record = answer(visit, site, request, response, address, verdict, (), b"")
+            program.judge(self.stream.preview(record, PageDetails(verdict.links, verdict.base)))
+        else:
+            program.inherit(request.page)
 
     def _scored(self, request: PageRequest, links: Array) -> float:
         """Add the quality of a new page to the crawl's, keep its links for scores if there are any, and return the quality."""
@@ -448,7 +471,7 @@ class Crawler:
         """Count the record and pass it to the store. This comes last, so that a batch contains all that follows from its pages."""
         self.tally.note(record, is_refetch)
         if self.stream is not None:
-            self.stream.came(self.outbox.number + 1, record, details, links)
+            self.stream.came(self.outbox.number + 1, self.outbox.next_fetch, record, details, links)
         self.outbox.fetched(record)
 
     def _wake_free(self, result: int) -> None:

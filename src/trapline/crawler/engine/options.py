@@ -50,6 +50,9 @@ class CrawlOptions:
     quality: str = "opic"
     history: str | None = None
     modules: str = ""  # the folder of the user's module, if `quality` names one
+    # The user's function for each page, MODULE:NAME or FILE.py:NAME, and the folder in which a module is looked up.
+    handler: str | None = None
+    handler_folder: str = ""
     seed: int = 0
     connections: int = CONNECTIONS  # r
     rules: Rules = field(default_factory=live_rules)

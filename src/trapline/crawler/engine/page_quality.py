@@ -4,7 +4,7 @@ The files are read before the crawl's folder is created, so that a wrong file le
 ranks nor fetches.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from trapline.crawler.engine.fetch_record import PageRequest
 from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.page_stream import StreamedFetch
 from trapline.fetch.urls import canonical
 from trapline.frontier import Frontier
 from trapline.frontier.layout import FETCHED, REVISITED, UNKNOWN, Array
@@ -21,11 +22,42 @@ from trapline.strategies import Strategy
 from trapline.strategies.base.live_inputs import Values, live_inputs, quality_of
 
 
+class ProgramQuality:
+    """The quality of fetched pages, by a function of a Python program. A page that is not fetched yet is expected to have the
+    quality of the first page that links to it; a page that nothing links to, such as a seed, is expected to have 1.
+
+    The crawler calls `judge` or `inherit` for each page, and resolves its links before it calls either for the next one.
+    """
+
+    def __init__(self, function: Callable[[StreamedFetch], float]) -> None:
+        self._function = function
+        self.expected_of: Callable[[int], float] = lambda page: 1.0  # by page
+        self.quality = 0.0  # of the last page
+        self._expected = 1.0  # of the pages that it links to
+
+    def judge(self, fetch: StreamedFetch) -> None:
+        self.quality = self._expected = self._function(fetch)
+
+    def inherit(self, page: int) -> None:
+        """A redirect, or a page without contents, has no quality, and hands on what was expected of it."""
+        self.quality, self._expected = 0.0, self.expected_of(page)
+
+    def forget(self) -> None:
+        """Pages that are found now are not found on a page."""
+        self._expected = 1.0
+
+    def values(self, urls: Sequence[str]) -> list[float]:
+        """Return the expected quality of new pages."""
+        return [self._expected] * len(urls)
+
+
 class Given(NamedTuple):
     inputs: dict[str, Values]
     """inputs of the page rank for new pages, by column"""
     quality: Values | None
     """quality of pages by --quality; None: the source does not know it before they are fetched"""
+    program: ProgramQuality | None = None
+    """quality of pages by a function of the program"""
 
 
 class PageScoring(NamedTuple):
@@ -35,19 +67,26 @@ class PageScoring(NamedTuple):
     """what the page adds to the crawl's quality"""
     keep_links: Callable[[int, Array], None] | None = None
     """keeps the links of a page for scores; None: the page rank uses none"""
+    program: ProgramQuality | None = None
+    """is told of each page before `quality` is asked for; None: the program does not compute qualities"""
 
 
-def given_by(options: CrawlOptions, strategy: Strategy) -> Given:
+def given_by(options: CrawlOptions, strategy: Strategy, program: ProgramQuality | None = None) -> Given:
     """Read the given qualities. Raise `ConfigError` if a file cannot be read, or if the page rank needs an input that is missing."""
-    quality = quality_of(options.quality, options.seed, canonical, options.modules)
+    quality = program.values if program else quality_of(options.quality, options.seed, canonical, options.modules)
     history = Path(options.history) if options.history else None
-    return Given(live_inputs(strategy, quality, history, options.seed, canonical, pagerank), quality)
+    return Given(live_inputs(strategy, quality, history, options.seed, canonical, pagerank), quality, program)
 
 
 def page_quality(given: Given, frontier: Frontier) -> Callable[[PageRequest], float]:
     """Return a function that computes what a fetched page adds to the crawl's quality. This is the value by --quality,
     whether or not the page rank uses it; without such a value, it is what the page rank itself knows of the page."""
     columns = frontier.strategy.page.columns
+    if (program := given.program) is not None:
+        if "quality" in columns:
+            column = columns.index("quality")
+            program.expected_of = lambda page: float(frontier.column(column)[page])
+        return lambda request: program.quality
     known = ("quality", "pagerank") if given.quality else ("cash", "history")
     for name in known:
         if name in columns:

@@ -3,8 +3,11 @@
 A page is handed over when it is on disk, or at once if the crawl has no folder. The crawl starts no new request while the
 program is behind (`holds_up`), so a slow program slows the crawl down and does not fill the memory.
 
-The crawl's thread calls `connect`, `came`, `committed` and `end`; the program calls `take`, `stop` and, once before that,
-`on_news`. The lock protects what both use: the pages and failures that are ready, and the end.
+The program says which pages are handled (`handled`), and the folder keeps how far it got. A resumed crawl first hands over
+what is on disk and was not handled.
+
+The crawl's thread calls `connect`, `restore`, `came`, `committed` and `end`; the program calls `take`, `handled`, `stop`,
+`close` and, once before them, `on_news`. The lock protects what both use: the pages and failures that are ready, and the end.
 """
 
 import threading
@@ -12,11 +15,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, Fetched
+from trapline.crawler.files.handled import HandledCounts, HandledMark
 from trapline.fetch.html.page import NO_LINKS, Links
 from trapline.frontier import FETCHED
 from trapline.frontier.layout import Array
@@ -42,6 +47,7 @@ class StreamedFetch(NamedTuple):
     depth: int
     referrer: str  # URL of the page whose link was found first; "": none, it is a seed
     requested_url: str  # the URL that redirects led from; the page's own URL if there were none
+    number: int  # of the fetch, as in crawl.db
 
     @property
     def is_page(self) -> bool:
@@ -59,6 +65,22 @@ class _CrawlCalls:
     urls: Callable[[list[int]], list[str]]
 
 
+class Unhandled(Protocol):
+    """Results of earlier runs that were not handled (crawler/handler/unhandled.py)."""
+
+    def take(self) -> Sequence[StreamedFetch]:
+        """Return the next few results; none if all were returned."""
+
+    def close(self) -> None: ...
+
+
+class PageOrigins(NamedTuple):
+    """Where pages came from, by number: of the page whose link was found first, and of the page that redirects led from."""
+
+    referrers: Array
+    requested: Array
+
+
 class PageStream:
     def __init__(self, most_ready: int = MOST_READY, most_bytes: int = MOST_BYTES) -> None:
         self._most_ready, self._most_bytes = most_ready, most_bytes
@@ -71,7 +93,9 @@ class PageStream:
         self._stopped = False
         self._on_news: Callable[[], None] = lambda: None
         self._referrers: Array = np.full(1024, NO_PAGE, np.int32)  # by page
-        self._redirected_from: dict[int, str] = {}  # by the page that redirects lead to
+        self._redirected_from: dict[int, int] = {}  # first page of the redirects, by the page that they lead to
+        self._mark: HandledMark | None = None  # None: the crawl has no folder
+        self._unhandled: Unhandled | None = None
         self.has_ended = False
         self.summary: dict[str, Any] | None = None
         self.error: BaseException | None = None
@@ -92,10 +116,31 @@ class PageStream:
         if is_stopped:  # before the crawl began
             call(stop)
 
-    def restore(self, fetched: Iterable[tuple[int, bytes]]) -> None:
-        """Note where the links of pages lead to that were fetched in earlier runs."""
-        for page, links in fetched:
-            self._note_links(page, np.frombuffer(links, "<i4"))
+    def keep_mark(self, folder: Path, last_fetch: int) -> int:
+        """Keep in the folder of the crawl how far the pages are handled. Return the last fetch that is. `last_fetch`: the number
+        of the last fetch in the database."""
+        self._mark = HandledMark(folder, last_fetch)
+        return self._mark.counts.fetch
+
+    def restore(
+        self, fetched: Iterable[tuple[int, int, int, bytes]], unhandled: Sequence[tuple[int, int]]
+    ) -> PageOrigins:
+        """Note where the links of pages lead to that were fetched in earlier runs: number of the fetch, page, status and links
+        of each. Return where the unhandled ones came from. `unhandled`: number of the fetch and page."""
+        requested = dict(unhandled)
+        for number, page, status, links in fetched:
+            first_page = self._note_fetched(page, status, self._note_links(page, np.frombuffer(links, "<i4")))
+            if number in requested:
+                requested[number] = first_page
+        pages = np.array([page for _, page in unhandled], np.int64)
+        referrers = np.full(len(pages), NO_PAGE, np.int32)
+        is_known = pages < len(self._referrers)
+        referrers[is_known] = self._referrers[pages[is_known]]
+        return PageOrigins(referrers, np.array(list(requested.values()), np.int64))
+
+    def hand_over_first(self, unhandled: Unhandled) -> None:
+        """Hand over these results before all others."""
+        self._unhandled = unhandled
 
     def holds_up(self) -> bool:
         """Return whether the crawl must start no new request, because the program is behind. If so, `take` lets it go on."""
@@ -104,9 +149,9 @@ class PageStream:
             self._held_up = is_behind and not self._stopped
             return self._held_up
 
-    def came(self, batch: int, record: Fetched, details: PageDetails, links: Array) -> None:
-        """Note the result of a fetch. `batch`: the number of the batch that it will be in. `links`: the pages that it links to,
-        by number."""
+    def came(self, batch: int, number: int, record: Fetched, details: PageDetails, links: Array) -> None:
+        """Note the result of a fetch. `batch`: the number of the batch that it will be in. `number`: that of the fetch in
+        crawl.db. `links`: the pages that it links to, by number."""
         if record.result in (RETURNED, OUT_OF_BAND):
             return
         assert self._crawl is not None
@@ -115,18 +160,40 @@ class PageStream:
             return  # a redirect, or a page that has not changed
         depth = int(self._crawl.depths()[record.page])
         referrer = referrer if depth else ""  # a seed, or a page of a sitemap
-        self._uncommitted.append((batch, StreamedFetch(record, details, depth, referrer, first_url)))
+        self._uncommitted.append((batch, StreamedFetch(record, details, depth, referrer, first_url, number)))
+
+    def preview(self, record: Fetched, details: PageDetails) -> StreamedFetch:
+        """Return a fetched page as it will be handed over, before its links are known and it has a quality and a number."""
+        assert self._crawl is not None
+        page, urls = record.page, self._crawl.urls
+        depth = int(self._crawl.depths()[page])
+        referrer = int(self._referrers[page]) if depth and page < len(self._referrers) else NO_PAGE
+        first_page = self._redirected_from.get(page, page)
+        return StreamedFetch(
+            record,
+            details,
+            depth,
+            urls([referrer])[0] if referrer not in (NO_PAGE, page) else "",
+            record.url if first_page == page else urls([first_page])[0],
+            0,
+        )
 
     def _follow(self, record: Fetched, links: Array) -> tuple[str, str]:
         """Note where the links lead to. Return the URLs of the page's referrer, and of the first page of its redirects."""
         crawl, page = self._crawl, record.page
         assert crawl is not None
         own = self._note_links(page, links)
-        first_url = self._redirected_from.pop(page, record.url) if record.result == FETCHED else record.url
-        if 300 <= record.status < 400 and len(own) == 1:
-            self._redirected_from.setdefault(int(own[0]), first_url)
+        first_page = self._note_fetched(page, record.status, own) if record.result == FETCHED else page
+        first_url = record.url if first_page == page else crawl.urls([first_page])[0]
         referrer = int(self._referrers[page])
         return crawl.urls([referrer])[0] if referrer not in (NO_PAGE, page) else "", first_url
+
+    def _note_fetched(self, page: int, status: int, own_links: Array) -> int:
+        """Note where a redirect leads to. Return the first page of the redirects that led to this page; without any, itself."""
+        first_page = self._redirected_from.pop(page, page)
+        if 300 <= status < 400 and len(own_links) == 1:
+            self._redirected_from.setdefault(int(own_links[0]), first_page)
+        return first_page
 
     def _note_links(self, page: int, links: Array) -> Array:
         """Note the referrer of pages that had none. Return the links to pages of this partition."""
@@ -162,7 +229,14 @@ class PageStream:
         self._on_news = callback
 
     def take(self) -> Sequence[StreamedFetch]:
-        """Return the results that are ready, in the order of the crawl."""
+        """Return results that are ready, in the order of the crawl."""
+        if self._unhandled is not None:
+            # After a stop, the results of earlier runs and all later ones wait for the next resume.
+            found = () if self._stopped else self._unhandled.take()
+            if found or self._stopped:
+                return found
+            self._unhandled.close()
+            self._unhandled = None
         with self._lock:
             found, self._ready, self._ready_bytes = self._ready, [], 0
             crawl = self._crawl if self._held_up else None
@@ -170,6 +244,27 @@ class PageStream:
         if crawl is not None:
             self._call(crawl, crawl.go_on)
         return found
+
+    def handled(self, fetch: StreamedFetch, errors: int = 0) -> None:
+        """Note that this result, and all before it, are handled. `errors`: 1 if its handler failed."""
+        if self._mark is not None:
+            self._mark.advance(fetch.number, fetch.is_page, errors)
+
+    @property
+    def handled_counts(self) -> HandledCounts:
+        return self._mark.counts if self._mark is not None else HandledCounts()
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether the crawl waits for the program."""
+        return self._held_up
+
+    def close(self) -> None:
+        """Close the files that the program's side has open. Nothing more is taken."""
+        if self._unhandled is not None:
+            self._unhandled.close()
+        if self._mark is not None:
+            self._mark.close()
 
     def stop(self) -> None:
         """Stop the crawl. The pages that are under way still arrive."""

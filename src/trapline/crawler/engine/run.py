@@ -23,6 +23,7 @@ from trapline.crawler.engine.page_stream import PageStream
 from trapline.crawler.engine.partition_member import Member, PartitionExchange
 from trapline.crawler.engine.records import Batch, CrawlProgress
 from trapline.crawler.engine.status import (
+    BY_HAND,
     MAX_TIME,
     MOST_ROWS,
     STOPPED,
@@ -36,17 +37,21 @@ from trapline.crawler.engine.wiring import built
 from trapline.crawler.files import resume
 from trapline.crawler.files.layout import note_begin, note_end
 from trapline.crawler.files.opening import Opened, opened, prepare_new, prepare_old, store_settings
+from trapline.crawler.handler.handler_thread import HandlerThread
+from trapline.crawler.handler.unhandled import restore_stream
 from trapline.crawler.inspect.summary import strategy_name, write_summary
 from trapline.crawler.store.client import NoStore, Store, StoreDiedError
 from trapline.crawler.store.outbox import Stands
 from trapline.crawler.store.process import explain
 from trapline.errors import ConfigError
 from trapline.processor import processor_clock
+from trapline.units import counted
 
 Show = Callable[[CrawlStatus], None]
 View = AbstractContextManager[Show]
 _TICK_S = 0.5
 _IDLE_S = 10.0  # between two batches with the crawl's progress, while nothing happens
+_HANDLER_POLL_S = 0.02  # between two looks at the handler, at the end
 _GRACE_S = 10.0  # for the pages in flight when a crawl is stopped: some servers would take minutes
 
 
@@ -65,10 +70,14 @@ def run_crawl(
 ) -> dict[str, Any]:
     """Run the crawl until it ends or is stopped. Return its summary. After a `ConfigError` or a defect it can be resumed.
     `stream`: takes the pages, and may stop the crawl; signals are then left to the program."""
-    give_back_what_is_freed()
+    if stream is None:
+        give_back_what_is_freed()  # not in a program that takes the pages: the setting is that of its process
     try:
+        handler = None
+        if stream is None and crawl.options.handler and crawl.folder is not None:
+            handler = HandlerThread(crawl.options, crawl.folder)
         with view as show:
-            return uvloop.run(LiveCrawl(crawl, show, member, stream).run())
+            return uvloop.run(LiveCrawl(crawl, show, member, stream, handler).run())
     finally:
         crawl.release()
 
@@ -77,11 +86,19 @@ class LiveCrawl:
     """One run: its parts, and the events that concern them."""
 
     def __init__(
-        self, crawl: Opened, show: Show, member: Member | None = None, stream: PageStream | None = None
+        self,
+        crawl: Opened,
+        show: Show,
+        member: Member | None = None,
+        stream: PageStream | None = None,
+        handler: HandlerThread | None = None,
     ) -> None:
-        """`member`: the membership, if the crawl is one of several. `stream`: takes the pages."""
+        """`member`: the membership, if the crawl is one of several. `stream`: takes the pages for a program, `handler` for the
+        user's handler."""
         self._options, self._strategy, self._state = crawl.options, crawl.strategy, crawl.state
-        self._claim, self._crawl, self._stream = crawl.claim, crawl, stream
+        self._claim, self._crawl, self._handler = crawl.claim, crawl, handler
+        self._stream = stream if handler is None else handler.stream
+        self._leaves_signals = stream is not None  # to the program
         self._folder, self._show, self._member = crawl.folder, show, member
         self._others: PartitionExchange | None = None
         self._recent = Recent()
@@ -102,10 +119,12 @@ class LiveCrawl:
             self._begin(loop)
             if self._others is not None:
                 await self._others.open(self._crawler, self._web)
-            with nullcontext() if self._stream else interrupts(loop, self._interrupted), self._ticking(loop):
+            with nullcontext() if self._leaves_signals else interrupts(loop, self._interrupted), self._ticking(loop):
                 await self._web.over
                 return await self._close()
         except BaseException:
+            if self._handler is not None:
+                self._handler.stop()
             await self._store.abandon()  # the store ends with the batches that it has, and the crawl can be resumed
             raise
 
@@ -144,8 +163,9 @@ class LiveCrawl:
         if (stream := self._stream) is not None:
             self._crawler.stream = stream
             self._crawler.full = lambda: self._store.full or stream.holds_up()
-            if self._folder is not None and not self._crawl.new:
-                stream.restore(resume.links_in(self._folder))
+            if self._folder is not None:
+                depths = self._state.frontier.page_depths
+                self._outbox.last_fetch = restore_stream(stream, self._folder, self._options, depths)
             stream.connect(
                 loop.call_soon_threadsafe,
                 self._crawler.go_on,
@@ -153,6 +173,8 @@ class LiveCrawl:
                 lambda: self._state.frontier.page_depths,
                 self._url_store.urls,
             )
+        if self._handler is not None:
+            self._handler.start()
 
     # ---- the store
 
@@ -269,6 +291,7 @@ class LiveCrawl:
             tally.abandoned_sites.most_common(MOST_ROWS),
             tally.rejected_links.most_common(MOST_ROWS),
             self._refetches(),
+            handled=self._handler.counts if self._handler is not None else None,
             notes=self._crawler.unanswered_seeds.notes,
         )
 
@@ -287,6 +310,8 @@ class LiveCrawl:
             return stopping(self._crawler.stopped_by, progress.active)
         if self._refresh is not None and self._refresh.signal_intake.trouble:
             return self._refresh.signal_intake.trouble
+        if self._handler is not None and self._handler.stream.is_held_up:
+            return "waiting for the handler"
         waits_for = self._crawler.waits_for
         if not waits_for and not progress.pages and not progress.errors:
             return "starting: DNS, connections, robots.txt"
@@ -297,6 +322,10 @@ class LiveCrawl:
         if self._crawler.stopped_by:
             self._web.abort()
         self._crawler.stop(why)
+        if self._handler is not None:
+            if self._closing and not self._handler.is_over(0.0):
+                self._crawler.stopped_by = why  # the crawl had ended, but not its handler
+            self._handler.stop()
         self._show(self._status())  # at once, so that the user sees that the key was heard
 
     # ---- the end
@@ -316,6 +345,8 @@ class LiveCrawl:
                 await self._store.close(self._close_step)
             except ConfigError as error:
                 self._failure = str(error)
+        if self._handler is not None:
+            await self._finish(self._handler)
         if self._others is not None:
             await self._others.close()
         self._url_store.close()
@@ -334,6 +365,16 @@ class LiveCrawl:
         if self._web.proxy_trouble:
             raise ConfigError(_with_resume_hint(self._web.proxy_trouble, self._claim.path))
         return summary
+
+    async def _finish(self, handler: HandlerThread) -> None:
+        """Wait until the handler has received all pages; if the crawl was stopped or has failed, until it has done the current one."""
+        handler.stream.end(None, None)
+        if self._failure or self._error is not None or self._crawler.stopped_by in BY_HAND:
+            handler.stop()
+        while not handler.is_over(_GRACE_S):
+            self._close_step(f"waiting for the handler, {counted(handler.counts.pages, 'page')} so far; Ctrl-C ends it")
+            await asyncio.sleep(_HANDLER_POLL_S)
+        self._error = self._error or handler.error
 
     def _brief_summary(self) -> dict[str, Any]:
         """Return the keys of summary.json that the loop itself knows, for a crawl without a folder."""
@@ -374,7 +415,7 @@ def _with_resume_hint(failure: str, folder: Path) -> str:
     return line if "--resume" in line else f"{line}; continue with --resume {folder}"
 
 
-# ---- Return freed memory to the system: one setting of the C library, made once per run of a crawl.
+# ---- Return freed memory to the system: one setting of the C library, made once per run of a crawl that is a process of its own.
 #
 # The frontier's arrays grow by being copied into larger ones. glibc raises its mmap threshold to the size of a freed block, and from then
 # on keeps arrays of up to 32 MB on its heap, where freed blocks stay with the process. With a fixed threshold, large arrays go back to

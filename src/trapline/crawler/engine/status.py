@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, CrawlProgress, Fetched
+from trapline.crawler.files.handled import HandledCounts
 from trapline.fetch import failure
 from trapline.frontier import FETCHED, REFUSED
 from trapline.units import counted, duration
@@ -197,6 +198,7 @@ class CrawlStatus(NamedTuple):
     rejected_links: Sequence[tuple[str, int]] = ()  # reason, links
     refetches: RefetchCounts | None = None  # None: every page is fetched once
     partitions: int = 1
+    handled: HandledCounts | None = None  # None: the crawl has no handler
     notes: Sequence[str] = ()  # notes of the partitions for the user, each to be shown once
 
 

@@ -25,6 +25,7 @@ INDEX = "index.cdxj"
 REBUILT_INDEX = f".{INDEX}.rebuilt"  # complete; it replaces INDEX as soon as the database has recorded its length
 SNAPSHOT = "snapshot"
 SUMMARY = "summary.json"
+HANDLED = "handled.json"  # how far the pages are handled (handled.py)
 
 _NOT_READ = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)  # the disk failed, or access to it
 _UNBORN = "crawl.db.new"
@@ -185,7 +186,7 @@ def _refuse_begun(path: Path) -> None:
 
 
 def _remove_unbegun(path: Path) -> None:
-    for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
+    for name in (HANDLED, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
         (path / name).unlink(missing_ok=True)
     shutil.rmtree(path / SNAPSHOT, ignore_errors=True)
 

@@ -18,10 +18,11 @@ import uvloop
 
 from trapline.crawler.discovery.scope import is_among
 from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
-from trapline.crawler.engine.page_quality import Given, given_by
+from trapline.crawler.engine.page_quality import Given, ProgramQuality, given_by
 from trapline.crawler.files import resume
 from trapline.crawler.files.layout import FolderClaim, check_free, claim_existing, claim_new
 from trapline.crawler.files.reading import Reading
+from trapline.crawler.handler.user_handler import check_handler
 from trapline.crawler.store.settings import StoreSettings
 from trapline.errors import ConfigError
 from trapline.fetch.address import Guard
@@ -138,6 +139,7 @@ def prepare_new(options: CrawlOptions, folder: Path | None) -> Prepared:
     options.scope_of_crawl()
     store_settings(options)
     try_function(options.quality, options.seeds[:1], options.modules)
+    check_handler(options)
     if folder is not None:
         check_free(folder)
     elif options.refresh is not None:
@@ -178,9 +180,9 @@ def notes_on_requests(options: CrawlOptions) -> Iterator[str]:
         yield f"robots.txt files address this crawler as {options.robots_token}, which --user-agent does not have; give --robots-token"
 
 
-def prepare_old(folder: Path, refresh: Mapping[str, Any] | None = None, **changes: float | str) -> Prepared:
-    """Check a crawl that is to be resumed. `changes`: goals and files that replace those it began with; `refresh`: the same
-    for refresh."""
+def prepare_old(folder: Path, refresh: Mapping[str, Any] | None = None, **changes: Any) -> Prepared:
+    """Check a crawl that is to be resumed. `changes`: goals, files and a handler that replace those it began with; `refresh`:
+    the same for refresh."""
     claim_existing(folder).release()  # fails now, and not only after compilation, if another process crawls there
     reading = Reading(folder)
     reading.check()
@@ -189,9 +191,9 @@ def prepare_old(folder: Path, refresh: Mapping[str, Any] | None = None, **change
     return Prepared(folder, options, resume.strategy_of(options), False, tuple(notes_on_requests(options)))
 
 
-def changed(options: CrawlOptions, refresh: Mapping[str, Any] | None, **changes: float | str) -> CrawlOptions:
-    """Return the options with other goals for the crawl and for refresh."""
-    options = replace(options, **changes)  # type: ignore[arg-type]  # goals
+def changed(options: CrawlOptions, refresh: Mapping[str, Any] | None, **changes: Any) -> CrawlOptions:
+    """Return the options with another handler or other files, and other goals for the crawl and for refresh."""
+    options = replace(options, **changes)
     return replace(options, refresh=_refresh_changed(options.refresh, refresh)) if refresh else options
 
 
@@ -201,10 +203,13 @@ def _refresh_changed(options: RefreshOptions | None, changes: Mapping[str, Any])
     return replace(options, **changes)
 
 
-def opened(prepared: Prepared, progress: ProgressCallback = no_progress) -> Opened:
-    """Read the inputs of the page rank, then create the folder of a new crawl, or claim an old one and restore its state."""
+def opened(
+    prepared: Prepared, progress: ProgressCallback = no_progress, quality: ProgramQuality | None = None
+) -> Opened:
+    """Read the inputs of the page rank, then create the folder of a new crawl, or claim an old one and restore its state.
+    `quality`: computes the quality of fetched pages, if the program does that."""
     options, strategy, folder = prepared.options, prepared.strategy, prepared.folder
-    given = given_by(options, strategy)
+    given = given_by(options, strategy, quality)
     if folder is None:
         return Opened(options, strategy, True, given, None, resume.fresh(None, options, strategy))
     claim = claim_new(folder, asdict(options), prepared.began) if prepared.new else claim_existing(folder)

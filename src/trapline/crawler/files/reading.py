@@ -157,6 +157,15 @@ class Reading:
         sql = f"select seq, page, links from fetch where seq > ? and {HAS_LINKS} order by seq"
         return ((page, links) for _, page, links in self._pieces(sql, -1))
 
+    def fetches_with_links(self) -> Iterator[tuple[int, int, int, bytes]]:
+        """Yield number, page, status and links of each fetch that returned a body or a redirect."""
+        return self._pieces(
+            f"select seq, page, status, links from fetch where seq > ? and {HAS_LINKS} order by seq", -1
+        )
+
+    def last_fetch(self) -> int:
+        return self.connection.execute("select coalesce(max(seq), 0) from fetch").fetchone()[0]
+
     def robots(self) -> Iterator[SiteRobots]:
         sql = (
             "select site, address, started, total_s, status, error, body from robots"

@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 from trapline.crawler.discovery.scope import Scope
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, MAX_TIME
+from trapline.crawler.files.handled import handled_files
 from trapline.crawler.files.layout import SUMMARY, connect
+from trapline.crawler.handler.unhandled import has_unhandled
+from trapline.crawler.handler.user_handler import NO_HANDLER
 from trapline.crawler.store.database import SEED
 
 Longs = NDArray[np.int64]
@@ -88,15 +91,15 @@ class Ended(NamedTuple):
     summary: dict[str, Any]
 
 
-def ended(folder: Path, continuous: bool = False, **goals: float) -> Ended | None:
-    """Return how the crawl ended, if a resume with these goals would fetch nothing; otherwise None.
+def ended(folder: Path, continuous: bool = False, handler: str | None = None, **goals: float) -> Ended | None:
+    """Return how the crawl ended, if a resume with these goals would fetch nothing and hand over nothing; otherwise None.
 
-    `continuous`: the resumed crawl would refetch pages.
+    `continuous`: the resumed crawl would refetch pages. `handler`: the one that it would get. None: its own, if it has one.
     """
     with closing(opened(folder)) as database:
         kept = meta(database)
     summary = _whole_summary(folder, kept)
-    if summary is None:
+    if summary is None or _awaits_handler(folder, handler or CrawlOptions.from_json(kept["options"]).handler):
         return None
     why = kept.get("stopped_by")
     if why == DRAINED and continuous:
@@ -112,6 +115,13 @@ def ended(folder: Path, continuous: bool = False, **goals: float) -> Ended | Non
     return Ended(
         f"{folder}: the crawl has reached its {option} {goal:,.15g}; to continue, give a higher {option}", summary
     )
+
+
+def _awaits_handler(folder: Path, handler: str | None) -> bool:
+    """Return whether there are pages for the handler, in the folder or in those of its partitions."""
+    if handler in (None, NO_HANDLER):
+        return False
+    return any(has_unhandled(path.parent) for path in handled_files(folder))
 
 
 def _whole_summary(folder: Path, kept: dict[str, str]) -> dict[str, Any] | None:

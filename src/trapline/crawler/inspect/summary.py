@@ -20,6 +20,7 @@ from trapline.crawler.discovery.scope import ACCEPT, DOMAIN, EXCLUDE, HOST, INCL
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import FULL, RETURNED, TOO_MANY, VISITS
 from trapline.crawler.engine.status import FORBIDDEN, IS_PAGE, KIND, signal_counts_of, tally_of
+from trapline.crawler.files.handled import handled_files, handled_in
 from trapline.crawler.files.layout import SUMMARY
 from trapline.crawler.inspect.audit import Audit, audit
 from trapline.crawler.inspect.database_reader import meta, opened, options
@@ -73,7 +74,18 @@ def write_summary(folder: Path) -> dict[str, Any]:
 def summary_in(folder: Path) -> dict[str, Any]:
     """Return the summary of the crawl in a folder, as of its last commit."""
     with closing(opened(folder)) as database:
-        return summary_of(database, audit(database))
+        return {**summary_of(database, audit(database)), **_handled(folder, options(database))}
+
+
+def _handled(folder: Path, settings: CrawlOptions) -> dict[str, int]:
+    """Return the counts about the handler, if the crawl has one."""
+    if not settings.handler:
+        return {}
+    every = [counts for path in handled_files(folder) if (counts := handled_in(path.parent)) is not None]
+    return {
+        "pages_handled": sum(counts.pages for counts in every),
+        "handler_errors": sum(counts.errors for counts in every),
+    }
 
 
 def summary_of(database: sqlite3.Connection, politeness: Audit) -> dict[str, Any]:

@@ -45,6 +45,9 @@ class Outbox:
         """`refresh_log`, `traffic`: return the log and the traffic with other partitions since they were last called."""
         self._journal, self._put, self._refresh_log, self._traffic = journal, put, refresh_log, traffic
         self.number = last_batch  # number of the last batch that was sent
+        self.last_fetch = (
+            0  # number of the last fetch that was sent, as in crawl.db; set by its owner, if it uses numbers
+        )
         self.log_bytes = 0  # bytes of both logs sent so far
         self.stands: Callable[[], Stands] = lambda: (None, ())  # returns the status of the crawl; set by its owner
         # Returns the loop's processor time; set by its owner.
@@ -88,6 +91,11 @@ class Outbox:
             or self.published_lists
         )
 
+    @property
+    def next_fetch(self) -> int:
+        """The number in crawl.db of the fetch that comes next."""
+        return self.last_fetch + len(self.fetches) + 1
+
     def fetched(self, record: Fetched) -> None:
         self.fetches.append(record)
         self._bytes += len(record.wire)
@@ -106,6 +114,7 @@ class Outbox:
         progress, rejected_links = self.stands()
         self.log_bytes += len(calls) + len(refresh)
         self.number += 1
+        self.last_fetch += len(self.fetches)
         batch = Batch(
             self.number,
             self.sites,

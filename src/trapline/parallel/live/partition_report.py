@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from trapline.crawler.engine.records import CrawlProgress
 from trapline.crawler.engine.status import MOST_ROWS, CrawlStatus, Recent, RefetchCounts, SignalCounts, next_visit
+from trapline.crawler.files.handled import HandledCounts
 from trapline.parallel.folder.merged import summed
 from trapline.parallel.live.page_budget import Holding
 from trapline.parallel.transport.wire import Address, FrameKind, SecureStream
@@ -144,6 +145,7 @@ class PartitionReport(NamedTuple):
     pages_per_s: float = 0.0
     next_visit_s: float = math.inf  # seconds to the next visit, while no connection is open
     notes: Sequence[str] = ()  # for the user, such as seeds that do not answer
+    handled: HandledCounts | None = None  # None: the crawl has no handler
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> "PartitionReport":
@@ -152,7 +154,8 @@ class PartitionReport(NamedTuple):
         counted, holding = PartitionCount(*fields["counted"]), Holding(*fields["holding"])
         named = {"counted": counted, "holding": holding, "progress": CrawlProgress(*fields["progress"])}
         refetches = None if fields["refetches"] is None else _read_refetches(*fields["refetches"])
-        found = cls(**{**fields, **named, "refetches": refetches})
+        handled = None if fields.get("handled") is None else HandledCounts(*fields["handled"])
+        found = cls(**{**fields, **named, "refetches": refetches, "handled": handled})
         found._check()
         return found
 
@@ -165,7 +168,16 @@ class PartitionReport(NamedTuple):
         refetches = (
             () if self.refetches is None else (self.refetches.fetched, self.refetches.changed, *self.refetches.signals)
         )
-        numbers = *self.counted, *self.holding, *self.progress, *refetches, self.pages_per_s, self.next_visit_s
+        handled = self.handled or ()
+        numbers = (
+            *self.counted,
+            *self.holding,
+            *self.progress,
+            *refetches,
+            *handled,
+            self.pages_per_s,
+            self.next_visit_s,
+        )
         counts, texts = [count for _, count in rows], [self.doing, *(name for name, _ in rows), *self.notes]
         if not all(isinstance(number, int | float) for number in (*numbers, *counts)) or not all(
             isinstance(text, str) for text in texts
@@ -184,7 +196,8 @@ def answer(
         return PartitionReport(count, holding, progress)
     rows = status.busiest(), status.errors, status.abandoned_sites, status.rejected_links
     numbers = (status.refetches, status.pages_per_s)
-    return PartitionReport(count, holding, progress, *rows, status.doing, *numbers, notes=status.notes)
+    report = PartitionReport(count, holding, progress, *rows, status.doing, *numbers)
+    return report._replace(notes=status.notes, handled=status.handled)
 
 
 def in_numbers(progress: CrawlProgress, answer: PartitionReport | None, here: bool) -> dict[str, float]:
@@ -235,6 +248,7 @@ class Together:
             _rows(one.rejected_links for one in answers),
             self._refetches(answers),
             self._partitions,
+            _handled(answers),
             [*notes, *(note for one in answers for note in one.notes)],
         )
 
@@ -249,6 +263,11 @@ class Together:
         )
         fetched, changed = sum(one.fetched for one in every), sum(one.changed for one in every)
         return RefetchCounts(fetched, changed, signals, all(one.by_quality for one in every))
+
+
+def _handled(answers: Sequence[PartitionReport]) -> HandledCounts | None:
+    every = [one.handled for one in answers if one.handled is not None]
+    return HandledCounts(0, sum(one.pages for one in every), sum(one.errors for one in every)) if every else None
 
 
 def _rows(tables: Iterable[Rows]) -> list[tuple[str, int]]:

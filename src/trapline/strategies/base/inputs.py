@@ -38,6 +38,7 @@ Floats = NDArray[np.float64]
 
 INPUTS = ("history", "history_random", "pagerank", "quality")
 QUALITIES = ("opic", "pagerank", "zipf")
+PROGRAM = "program"  # the source of quality of a live crawl whose program computes it: a function of fetched pages
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 NOT_OLD = -1.0  # the history of a page that was not in the old crawl
 # castillo-thesis 4.3.1: 30 to 40 runs per crawl; the minimum of 50: spec, section 3
@@ -85,7 +86,7 @@ def negative_quality(source: str, value: float, url: str) -> ConfigError:
 
 def check_quality(source: str) -> None:
     """Raise ConfigError if the text cannot be a source of quality. A user's file or function is not read or called here."""
-    if source not in QUALITIES and not Path(source).is_file() and not _FUNCTION.fullmatch(source):
+    if source not in (*QUALITIES, PROGRAM) and not Path(source).is_file() and not _FUNCTION.fullmatch(source):
         raise ConfigError(f"--quality {source}: not a file, and not MODULE:FUNCTION; {nearest(source, QUALITIES)}")
 
 

@@ -13,6 +13,7 @@ from trapline.graph import Graph
 from trapline.rng import uniform
 from trapline.strategies.base.inputs import (
     NOT_OLD,
+    PROGRAM,
     QUALITIES,
     Floats,
     check_quality,
@@ -77,6 +78,8 @@ def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], m
     check_quality(source)
     if source in ("opic", "pagerank"):
         return None
+    if source == PROGRAM:
+        raise ConfigError("the quality of this crawl is a function of a Python program; give the program's `quality`")
     if source == "zipf":
         return lambda urls: [1.0 / (1 + int(uniform(seed, hash_of(url)) * _ZIPF_PAGES)) for url in urls]
     if Path(source).is_file():
@@ -100,7 +103,7 @@ def _check_quality(source: str, values: dict[str, float]) -> None:
 
 def try_function(source: str, urls: Sequence[str], modules: str = "") -> None:
     """Raise ConfigError if the source is a user's function that fails for these URLs. A file is not read."""
-    if source not in QUALITIES and not Path(source).is_file():
+    if source not in (*QUALITIES, PROGRAM) and not Path(source).is_file():
         values_from_function(source, list(urls), modules)
 
 

@@ -19,26 +19,31 @@ _MOST_HEADERS = 1 << 16  # the crawl has applied its own limit
 class Page:
     """A fetched page.
 
-    `url` is the URL that led to it and `final_url` its own; they differ if there were redirects. `depth` is the number of
-    links from a seed, `referrer` the URL of the page whose link was found first ("" for a seed), and `quality` the quality
-    that the page had when it was fetched.
+    `url` is its own URL, after redirects, as in Scrapy, requests and httpx; `final_url` is the same. `requested_url` is the URL
+    that a link or a seed named, before redirects. `depth` is the number of links from a seed, `referrer` the URL of the page
+    whose link was found first ("" for a seed), and `quality` the quality that the page had when it was fetched. NaN: the page
+    was fetched in an earlier run, which did not hand it over.
     """
 
     def __init__(self, fetch: StreamedFetch) -> None:
         self._fetch, self._record = fetch, fetch.record
 
     def __repr__(self) -> str:
-        return f"Page({self.final_url!r}, status={self.status})"
+        return f"Page({self.url!r}, status={self.status})"
 
     # ---- known without any work
 
     @property
     def url(self) -> str:
-        return self._fetch.requested_url
+        return self._record.url
 
     @property
     def final_url(self) -> str:
         return self._record.url
+
+    @property
+    def requested_url(self) -> str:
+        return self._fetch.requested_url
 
     @property
     def status(self) -> int:
@@ -133,7 +138,7 @@ class Page:
     def links(self) -> list[str]:
         """The URLs that the page links to, canonical and each once. A page with "nofollow" has none."""
         details = self._fetch.details
-        found = (canonical(href, details.base or self.final_url) for href in details.hrefs)
+        found = (canonical(href, details.base or self.url) for href in details.hrefs)
         return list(dict.fromkeys(url for url in found if url is not None))
 
 
@@ -152,7 +157,8 @@ class FailedFetch:
 
     @property
     def error(self) -> str:
-        """The kind of error: "http" (see `status`), "dns", "connect", "timeout", "robots" and others (docs/crawl-summary.md)."""
+        """The kind of error: "http" (see `status`), "dns", "connect", "timeout", "robots" and others (docs/crawl-summary.md).
+        "archive": the page was fetched in an earlier run, and its record cannot be read."""
         return self._fetch.record.error
 
     @property
