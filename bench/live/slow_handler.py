@@ -2,7 +2,8 @@
 
 A crawl of a generated web on loopback hands each page to a handler that sleeps. The crawl could fetch several times as many
 pages; it must wait for the handler, and its memory must not grow with the pages that it has fetched. Resident memory of the
-crawl's process comes from /proc, by the number of pages handled, which comes from the folder's handled.json.
+crawl's process comes from /proc, by the number of pages handled, which comes from the folder's handled.json. "waiting" is the
+number of pages on disk that are not handled.
 """
 
 import argparse
@@ -10,13 +11,16 @@ import json
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from contestants import trapline
 from processor import resident_bytes
 
 from trapline.crawler.files.handled import handled_in
+from trapline.crawler.files.reading import Reading
+from trapline.errors import ConfigError
 from trapline.graph.generate import generate
 from trapline.testweb import build_web, serve
 
@@ -25,14 +29,22 @@ _EVERY_S = 0.25
 _STEP = 2_000  # pages between two rows of the table
 
 
-def measured(command: list[str], folder: Path) -> list[tuple[int, int]]:
-    """Run the crawl. Return pages handled and resident bytes, several times a second."""
+class Sample(NamedTuple):
+    handled: int
+    waiting: int
+    resident: int
+
+
+def measured(command: list[str], folder: Path) -> list[Sample]:
+    """Run the crawl. Return samples, several times a second."""
     samples = []
     with subprocess.Popen(command) as crawler:
         while crawler.poll() is None:
-            handled = handled_in(folder) if folder.exists() else None
-            with suppress(OSError):
-                samples.append((handled.pages if handled else 0, resident_bytes(crawler.pid)))
+            with suppress(ConfigError, AttributeError):  # the folder is not complete yet, or nothing is committed
+                handled = handled_in(folder).pages  # type: ignore[union-attr]
+                with closing(Reading(folder)) as reading:
+                    fetched = reading.progress().pages  # type: ignore[union-attr]
+                samples.append(Sample(handled, max(fetched - handled, 0), resident_bytes(crawler.pid)))
             time.sleep(_EVERY_S)
     assert crawler.returncode == 0
     return samples
@@ -41,7 +53,7 @@ def measured(command: list[str], folder: Path) -> list[tuple[int, int]]:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--pages", type=int, default=20_000)
-    options.add_argument("--sleep", type=float, default=0.002, help="seconds that the handler takes for a page")
+    options.add_argument("--sleep", type=float, default=0.01, help="seconds that the handler takes for a page")
     options.add_argument("--json", type=Path, help="write the samples to this file")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as name, serve(build_web(generate(chosen.pages, 100, seed=1))) as server:
@@ -55,11 +67,12 @@ def main() -> None:
         samples = measured(command, folder)
         summary = json.loads((folder / "summary.json").read_text())
     print(f"{summary['pages_fetched']:,} pages, {summary['pages_per_second']:.0f} per second")
-    print("pages handled  MB")
-    for pages in range(0, samples[-1][0], _STEP):
-        near = [size for handled, size in samples if pages <= handled < pages + _STEP]
+    print("pages handled  waiting   MB")
+    for pages in range(0, samples[-1].handled, _STEP):
+        near = [sample for sample in samples if pages <= sample.handled < pages + _STEP]
         if near:
-            print(f"{pages + _STEP:13,}  {max(near) / 1e6:.0f}")
+            waiting, resident = max(one.waiting for one in near), max(one.resident for one in near)
+            print(f"{pages + _STEP:13,}  {waiting:7,}  {resident / 1e6:3.0f}")
     if chosen.json is not None:
         chosen.json.write_text(json.dumps(samples))
 

@@ -14,6 +14,7 @@ import pytest
 from tests.cli.crawling import FAST, Captured, CrawlResult
 from tests.cli.test_crawl import error_line
 from tests.crawler.small_server import NOT_FOUND, SmallServer, page, small_server
+from tests.effort import slow
 from trapline.cli import run
 from trapline.crawler.files.handled import HandledCounts, HandledMark, handled_in
 from trapline.errors import ConfigError
@@ -170,7 +171,7 @@ def test_a_handler_that_cannot_be_imported_is_one_line_before_the_crawl_begins(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
+@slow
 def test_every_process_calls_the_handler_for_its_own_pages(tmp_path: Path, shop: Path) -> None:
     """One process is killed in its handler; its supervisor starts it again."""
     with small_server(tree, ("127.0.0.1", "127.0.0.2", "127.0.0.3")) as server:
