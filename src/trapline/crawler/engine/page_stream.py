@@ -122,21 +122,20 @@ class PageStream:
         self._mark = HandledMark(folder, last_fetch)
         return self._mark.counts.fetch
 
-    def restore(
-        self, fetched: Iterable[tuple[int, int, int, bytes]], unhandled: Sequence[tuple[int, int]]
-    ) -> PageOrigins:
+    def restore(self, fetched: Iterable[tuple[int, int, int, bytes]], numbers: Array, pages: Array) -> PageOrigins:
         """Note where the links of pages lead to that were fetched in earlier runs: number of the fetch, page, status and links
-        of each. Return where the unhandled ones came from. `unhandled`: number of the fetch and page."""
-        requested = dict(unhandled)
+        of each, in order. Return where the pages came from that were not handled. `numbers`, `pages`: of these, in order."""
+        requested, at = pages.copy(), 0
         for number, page, status, links in fetched:
             first_page = self._note_fetched(page, status, self._note_links(page, np.frombuffer(links, "<i4")))
-            if number in requested:
-                requested[number] = first_page
-        pages = np.array([page for _, page in unhandled], np.int64)
+            while at < len(numbers) and numbers[at] < number:  # without links: a fetch that failed
+                at += 1
+            if at < len(numbers) and numbers[at] == number:
+                requested[at] = first_page
         referrers = np.full(len(pages), NO_PAGE, np.int32)
         is_known = pages < len(self._referrers)
         referrers[is_known] = self._referrers[pages[is_known]]
-        return PageOrigins(referrers, np.array(list(requested.values()), np.int64))
+        return PageOrigins(referrers, requested)
 
     def hand_over_first(self, unhandled: Unhandled) -> None:
         """Hand over these results before all others."""

@@ -11,6 +11,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from trapline.crawler.engine.judge import judge
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_stream import NO_PAGE, PageDetails, PageOrigins, PageStream, StreamedFetch
@@ -50,12 +52,11 @@ def restore_stream(stream: PageStream, folder: Path, options: CrawlOptions, dept
     reading = Reading(folder)
     last = reading.last_fetch()
     handled = stream.keep_mark(folder, last)
-    numbers = reading.connection.execute(_NUMBERS, (handled,)).fetchall()
-    origins = stream.restore(reading.fetches_with_links(), numbers)
+    rows = np.fromiter(reading.connection.execute(_NUMBERS, (handled,)), [("number", np.int64), ("page", np.int64)])
+    origins = stream.restore(reading.fetches_with_links(), rows["number"], rows["page"])
     reading.close()
-    if numbers:
-        pages_depths = depths[[page for _, page in numbers]]
-        stream.hand_over_first(UnhandledFetches(folder, options, handled, last, pages_depths, origins))
+    if len(rows):
+        stream.hand_over_first(UnhandledFetches(folder, options, handled, last, depths[rows["page"]], origins))
     return last
 
 
