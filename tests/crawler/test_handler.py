@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import trapline
 from tests.cli.crawling import FAST, Captured, CrawlResult
 from tests.cli.test_crawl import error_line
 from tests.crawler.small_server import NOT_FOUND, SmallServer, page, small_server
@@ -137,6 +138,7 @@ def test_a_class_receives_pages_failures_and_the_end(server: SmallServer, shop: 
     assert sorted(handled(shop)) == sorted([*in_words(20), "404:gone", "closed"]) and handled(shop)[-1] == "closed"
 
 
+@slow
 def test_a_handler_that_is_given_later_receives_the_pages_from_then_on(server: SmallServer, shop: Path) -> None:
     folder = shop.with_name("out")
     arguments = begin(server, folder, "none", "--max-pages", "10")
@@ -182,6 +184,20 @@ def test_every_process_calls_the_handler_for_its_own_pages(tmp_path: Path, shop:
     found = Counter(handled(shop))
     assert sorted(found) == sorted(in_words(PAGES)) and 3 * PAGES <= sum(found.values()) <= 3 * PAGES + 1
     assert CrawlResult(folder).summary["pages_handled"] == 3 * PAGES
+
+
+def test_a_page_whose_record_is_damaged_is_handed_over_as_failed(server: SmallServer, tmp_path: Path) -> None:
+    url, options = f"http://127.0.0.1:{server.port}/", {"allow_private": True, "delay": 0, "max_pages": 10}
+    for _ in trapline.crawl(url, output=tmp_path / "out", **options):  # type: ignore[arg-type]
+        break
+    (place,) = CrawlResult(tmp_path / "out").rows("select offset + length / 2 from fetch where result = 3 limit 1")
+    (archive,) = (tmp_path / "out" / "warc").iterdir()
+    with archive.open("r+b") as file:
+        file.seek(place[0])
+        file.write(b"damaged!")
+    failed: list[trapline.FailedFetch] = []
+    rest = list(trapline.crawl(resume=tmp_path / "out", on_error=failed.append))
+    assert [(one.url, one.error) for one in failed] == [(url, "archive")] and url not in {one.url for one in rest}
 
 
 # ---- the file
