@@ -11,6 +11,7 @@ from trapline.cli.crawl import view as crawl_view
 from trapline.cli.crawl.view import drawn, line
 from trapline.crawler.engine.records import CrawlProgress
 from trapline.crawler.engine.status import RECENT_S, Counter, CrawlStatus, Recent, RefetchCounts, SignalCounts
+from trapline.crawler.files.handled import HandledCounts
 
 
 def status(doing: str = "", goal: float = math.inf, scale: int = 1, rows: int = 6) -> CrawlStatus:
@@ -63,6 +64,14 @@ def test_the_view_shows_rejected_links_and_abandoned_sites() -> None:
         "  trap                 3",
     ]
     assert " on 100 sites (31 abandoned), " in line(shown) and "abandoned" not in line(status())
+
+
+def test_pages_that_a_handler_received_are_counted_with_its_errors() -> None:
+    handled = status()._replace(handled=HandledCounts(2_000, 1_200, 3), doing="waiting for the handler")
+    assert " pages (61.7/s), 1,200 handled (3 handler errors), " in line(handled) and "handler errors" not in line(
+        status()
+    )
+    assert drawn(handled, 100, 40)[5].split() == ["handled", "1,200", "handler", "3", "errors"]
 
 
 def test_a_slow_crawl_has_decimals_in_its_rate() -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.effort import slow
 from trapline.crawler.engine.records import CrawlProgress
 from trapline.crawler.engine.status import CrawlStatus
+from trapline.crawler.files.handled import HandledCounts
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel.folder.manifest import MANIFEST
 from trapline.parallel.live import coordinator as coordinators
@@ -314,3 +315,12 @@ def test_an_invalid_message_is_refused_and_harms_no_member() -> None:
 
     leading(CrawlLimits(), play)
     assert not defects
+
+
+def test_the_pages_that_handlers_of_partitions_received_are_added_up() -> None:
+    report = PartitionReport(PartitionCount(False, 5, 3), Holding(0, 0, True, False), BEFORE[0])
+    reports = [report._replace(handled=HandledCounts(9, 4, 1)), report._replace(handled=HandledCounts(8, 3)), report]
+    read = [PartitionReport.read(json.loads(json.dumps(one._asdict()))) for one in reports]
+    shown = Together("s", "f", 9, 2, 3).status([BEFORE[0]], read, 1.0, "", ())
+    assert [one.handled for one in read] == [one.handled for one in reports]
+    assert shown.handled == HandledCounts(0, 7, 1)
