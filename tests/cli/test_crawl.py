@@ -89,7 +89,7 @@ def no_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
         ([*HERE, "--scope", "hosts"], "'hosts' is not one of"),
         ([*HERE, "--http", "2"], "'2' is not one of"),
         ([*HERE, "--nameserver", "ns.example.org"], "--nameserver ns.example.org: not an IP address"),
-        ([*HERE, "--contact", "me\r\nX-Evil: yes"], "one line of printable text"),
+        ([*HERE, "--contact", "me\r\nX-Evil: yes"], "one line of printable ASCII"),
         ([*HERE, "--batch-ahead"], "also give --batch"),
         ([*HERE, "--max-pages", "0"], "'--max-pages': 0"),
         ([*HERE, "--connections", "0"], "'--connections': 0"),
