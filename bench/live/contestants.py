@@ -37,6 +37,7 @@ def contestants() -> list[Contestant]:
         Contestant("bare loop, known by href", False, _bare("hrefs"), _printed),
         Contestant("bare loop, known by URL", False, _bare("urls"), _printed),
         Contestant("Trapline", False, _trapline, _summary),
+        Contestant("Trapline with a handler", False, _with_handler, _summary),
         Contestant("Trapline from Python", False, _from_python(with_folder=True), _printed),
         Contestant("Trapline from Python, no folder", False, _from_python(with_folder=False), _printed),
         Contestant("Scrapy", True, _other("scrapy_crawl.py", "--spider", "plain"), _printed),
@@ -62,6 +63,10 @@ def _other(script: str, *options: str) -> Callable[[Path, Path], list[str]]:
 def _trapline(seeds: Path, folder: Path) -> list[str]:
     args = f"--strategy crawl-ability --connections {CONNECTIONS} --delay 0 --max-pages 30000 --allow-private --quiet"
     return trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *args.split())
+
+
+def _with_handler(seeds: Path, folder: Path) -> list[str]:
+    return [*_trapline(seeds, folder), "--handler", f"{HERE / 'python_crawl.py'}:do_nothing"]
 
 
 def _from_python(with_folder: bool) -> Callable[[Path, Path], list[str]]:

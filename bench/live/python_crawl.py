@@ -1,4 +1,5 @@
-"""Crawls with `async for page in trapline.crawl(...)` and an empty loop, and prints pages and seconds. Used by run.py."""
+"""Crawls with `async for page in trapline.crawl(...)` and an empty loop, and prints pages and seconds. Used by run.py, which
+also uses the empty handler of this file."""
 
 import argparse
 import asyncio
@@ -6,6 +7,10 @@ import json
 from pathlib import Path
 
 import trapline
+
+
+def do_nothing(page: trapline.Page) -> None:
+    """Handle a page: `trapline crawl --handler bench/live/python_crawl.py:do_nothing`."""
 
 
 async def crawl(seeds: list[str], output: Path | None, connections: int) -> dict[str, float]:
