@@ -107,7 +107,7 @@ def test_the_error_for_an_unknown_name_suggests_the_nearest() -> None:
 
 def test_values_by_url_need_urls(tmp_path: Path) -> None:
     for source in (written(tmp_path, "http://a/ 1\n"), "json:dumps"):
-        with pytest.raises(ConfigError, match="values are given by URL, and the graph has no URLs"):
+        with pytest.raises(ConfigError, match="needs the URLs of pages, and the graph has no URLs"):
             quality(source, NAMELESS)
 
 
@@ -204,7 +204,7 @@ def test_a_history_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path) ->
     (tmp_path / "crawl" / "crawl.db").touch()
     for path, says in (
         (written(tmp_path, "http://a/ -0.5\n"), r"'http://a/' is -0.5; it must be at least 0"),
-        (tmp_path / "nameless", "values are given by URL, and the graph has no URLs"),
+        (tmp_path / "nameless", "needs the URLs of pages, and the graph has no URLs"),
         (tmp_path / "crawl", r"crawl\.db: not the database of a crawl: no such table"),
         (tmp_path / "nothing", "nothing: does not exist"),
         (written(tmp_path, "https://other/ 1\n", "other.txt"), "none of its 1 URLs"),

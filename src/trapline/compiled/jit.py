@@ -253,8 +253,10 @@ class Rank:
 
     _table: ClassVar[list[Callable[..., float]]] = []  # with JIT disabled, an address is an index into this list
 
-    def __init__(self, function: Callable[..., float], signature: Any, cached: bool):
+    def __init__(self, function: Callable[..., float], signature: Any, cached: bool, fields: str = ""):
+        """`fields`: what the function can read, for the message about a field that does not exist."""
         self.function = function
+        self._fields = fields
         self.signature = signature
         self._address: int | None = None
         if not DISABLED:
@@ -281,7 +283,10 @@ class Rank:
         try:
             result = self._dispatcher.get_compile_result(self.signature)
         except Exception as error:  # numba's own errors, and others that its passes let through
-            raise ConfigError(f"rank function {self.function.__name__!r} does not compile: {_reason(error)}") from error
+            why = _reason(error)
+            is_field = isinstance(error, KeyError) or why.startswith("Unknown attribute")
+            hint = f"; {self._fields}" if is_field and self._fields else ""
+            raise ConfigError(f"rank function {self.function.__name__!r} does not compile: {why}{hint}") from error
         return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
 
 
@@ -289,6 +294,8 @@ def _reason(error: Exception) -> str:
     """Return the one line of numba's long message that says what is wrong."""
     if "NRT required" in str(error):  # NRT: numba's run time, which allocates
         return "a rank may not make lists, arrays or other objects"
+    if isinstance(error, KeyError):
+        return f"there is no field {error}"
     lines = [line.strip() for line in str(error).splitlines()]
     reason = next((line for line in lines if line and not line.startswith("Failed in nopython mode")), "")
     return reason if type(error).__module__.startswith("numba.") else f"{type(error).__name__}: {reason}"

@@ -28,6 +28,14 @@ call_page_rank = caller5(PAGE_RANK)
 call_site_rank = caller3(SITE_RANK)
 
 
+_GUIDE = "see docs/how-to/add-a-strategy.md"
+_PAGE_FIELDS = (
+    "s.page[page] has depth, tries, serial and site; what a page rank can know of a URL are inputs, such as url_length and"
+    f" url_segments; {_GUIDE}, What a rank can know of a URL"
+)
+_SITE_FIELDS = f"a site rank reads the fields of `site` and `queue`; {_GUIDE}, Site ranks"
+
+
 def _ours(function: Callable[..., float]) -> bool:
     # Only our own ranks are cached. A user's file may import other files, and the cache would not notice a change in those.
     # A rank compiles in less than a second.
@@ -44,13 +52,13 @@ def _check_stores(function: Callable[..., float], forbidden: tuple[str, ...], al
 def page_rank(function: Callable[..., float]) -> Rank:
     """Compile a page rank. Use it as a decorator."""
     _check_stores(function, ("STORE_ATTR",), "a page rank may change its own s.columns[page, i] and nothing else")
-    return Rank(function, PAGE_RANK, cached=_ours(function))
+    return Rank(function, PAGE_RANK, _ours(function), _PAGE_FIELDS)
 
 
 def site_rank(function: Callable[..., float]) -> Rank:
     """Compile a site rank. Use it as a decorator."""
     _check_stores(function, ("STORE_ATTR", "STORE_SUBSCR"), "a site rank may change nothing")
-    return Rank(function, SITE_RANK, cached=_ours(function))
+    return Rank(function, SITE_RANK, _ours(function), _SITE_FIELDS)
 
 
 @helper(f8(StateType, f8, i8, i8))

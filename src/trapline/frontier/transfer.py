@@ -114,7 +114,9 @@ def import_site(frontier: Core, export: SiteExport, site: int, pages: Sequence[i
     if is_new:
         _count_estimates(frontier, site)
     s.page["depth"][given], s.page["tries"][given] = export.depths, export.tries
-    s.columns[given, : export.columns.shape[1]] = export.columns
+    own = frontier.strategy.page.page_columns  # the page numbers of the other frontier mean nothing here
+    columns = np.array([column for column in range(export.columns.shape[1]) if column not in own], np.int64)
+    s.columns[np.ix_(given, columns)] = export.columns[:, columns]
     frontier.run_kernel(kernels.change_site, site, group, now)
     frontier.run_kernel(kernels.admit_pages, given, np.ascontiguousarray(export.keys), len(given), now)
 

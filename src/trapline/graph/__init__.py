@@ -7,6 +7,7 @@ from trapline.graph.evolve import ChangeTimes, EvolutionRates, Snapshot, evolve
 from trapline.graph.formats.saved import check_output, save
 from trapline.graph.formats.text_output import check_text_output, save_edges, save_snap
 from trapline.graph.formats.textfile import LoadOptions
+from trapline.graph.from_edges import graph_from_edges
 from trapline.graph.generate import WebModel, build, generate
 from trapline.graph.graph import Graph
 from trapline.graph.load import load_graph
@@ -28,6 +29,7 @@ __all__ = [
     "depths",
     "evolve",
     "generate",
+    "graph_from_edges",
     "load_graph",
     "locality",
     "measure",

@@ -10,11 +10,13 @@ from trapline.strategies.base.registry import (
     strategies,
 )
 from trapline.strategies.base.strategy import PageRank, SiteRank, Strategy
+from trapline.strategies.base.url_inputs import extension_number
 
 __all__ = [
     "PageRank",
     "SiteRank",
     "Strategy",
+    "extension_number",
     "load_strategy",
     "page_rank_named",
     "page_ranks",

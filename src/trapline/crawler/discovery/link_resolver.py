@@ -24,6 +24,8 @@ from trapline.fetch.html.page import Links
 from trapline.fetch.urls import canonical, is_dynamic, origin, plain
 from trapline.frontier import Frontier
 from trapline.frontier.layout import ELSEWHERE, Array
+from trapline.strategies.base.live_inputs import Values
+from trapline.strategies.base.url_inputs import STATE_PAGES, StatePages
 
 # Most unknown links of one page that are resolved, and most links of one page that are sent to other partitions. The links beyond count
 # when a page links there again.
@@ -37,7 +39,6 @@ _REJECTED = {reason: NO_PAGE - 1 - number for number, reason in enumerate((*REAS
 _REASON = {number: reason for reason, number in _REJECTED.items()}
 _FOREIGN = min(_REJECTED.values()) - 1  # another partition owns the page
 _UNSETTLED = _FOREIGN - 1  # the owner is not known yet: for now the page counts as foreign, which is not remembered
-Values = Callable[[Sequence[str]], Sequence[float]]
 
 
 class ResolvedLinks(NamedTuple):
@@ -69,6 +70,7 @@ class LinkResolver:
         self._frontier, self.sites, self._seen, self._url_store = frontier, sites, seen, url_store
         self._scope, self._outbox, self._inputs, self._locate = scope, outbox, inputs, locate
         self._rejected_links, self._owns, self._lookup = rejected_links, owns, Lookup(seen)
+        self._state_pages = _state_pages(frontier, url_store)
         self._moved: frozenset[int] = frozenset()
         self._moved_pages = 0
         self._most_of_site = KNOWN_PER_FETCHED * frontier.rules.pages_per_site  # 0: no limit
@@ -304,6 +306,8 @@ class LinkResolver:
         self._frontier.add_pages(np.array(owners, np.int32), np.array([is_dynamic(url) for url in new], np.int32))
         for name, values in self._inputs.items():
             self._frontier.set_column(name, values(new), first)
+        for name, state_pages in self._state_pages.items():
+            self._frontier.set_column(name, state_pages.of(new, first), first)
         for page, (owner, url) in enumerate(zip(owners, new, strict=True), first):
             self._url_store.put(page, url)
             self._outbox.pages.append((page, owner, url))
@@ -334,6 +338,19 @@ class LinkResolver:
             if own is not None:
                 delay_s, k, pages = own.delay_s, own.per_connection, own.max_pages
                 self._frontier.set_site(number, now, delay_s=delay_s, per_connection=k, pages=pages)
+
+
+def _state_pages(frontier: Frontier, url_store: UrlStore) -> dict[str, StatePages]:
+    """Return the pages that keep the state of sites or directories, by input, for a page rank that has such inputs. The pages of an
+    earlier run are found by their columns: such a page is its own."""
+    found = {}
+    for name in frontier.strategy.page.inputs:
+        if name in STATE_PAGES:
+            found[name] = StatePages(name)
+            column = frontier.column(frontier.strategy.page.columns.index(name))[: frontier.pages]
+            pages = np.flatnonzero(column == np.arange(frontier.pages)).tolist()
+            found[name].restore(pages, url_store.urls(pages))
+    return found
 
 
 def _split(url: str) -> tuple[str, str]:

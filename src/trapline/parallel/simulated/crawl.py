@@ -47,6 +47,7 @@ from trapline.simulator.driver import PAUSED, SLICE, Run, begin
 from trapline.simulator.log import FetchLog
 from trapline.simulator.network import Network
 from trapline.strategies import Strategy
+from trapline.strategies.base.url_inputs import STATE_PAGES, first_pages
 
 INDEPENDENT, DYNAMIC = "independent", "dynamic"  # modes that only simulated crawls have
 MODES = (FIREWALL, CROSS_OVER, EXCHANGE, INDEPENDENT, DYNAMIC)
@@ -169,7 +170,7 @@ def simulate_parallel(
     own_seeds = [seeds[owned.of_pages()[seeds] == partition] for partition in range(plan.partitions)]
     partitions = []
     for partition, view in enumerate(_views(graph, plan, owned, number)):
-        own = {name: view.of_pages(values) for name, values in (inputs or {}).items()}
+        own = {name: _own(name, view.of_pages(values)) for name, values in (inputs or {}).items()}
         run = begin(
             view.graph, strategy, rules, view.numbers_here(own_seeds[partition]), connections, view.servers(servers),
             network or Network(), own, seed,
@@ -188,6 +189,11 @@ def simulate_parallel(
         drained=drained,
         batches=crawl.batches,
     )
+
+
+def _own(name: str, values: Array) -> Array:
+    """Return an input for the pages of a partition. Page numbers become numbers of the partition's own pages."""
+    return first_pages(values) if name in STATE_PAGES else values
 
 
 def _ownership(graph: Graph, plan: ParallelPlan, seeds: Ids) -> PageOwners:

@@ -33,10 +33,11 @@ from trapline.graph.formats.textfile import at_row, rows, shown
 from trapline.graph.strings import Strings, decoded, encoded
 from trapline.strategies.base.registry import page_rank_named
 from trapline.strategies.base.strategy import Strategy
+from trapline.strategies.base.url_inputs import FEATURES, STATE_PAGES, StatePages, feature_values, first_pages
 
 Floats = NDArray[np.float64]
 
-INPUTS = ("history", "history_random", "pagerank", "quality")
+INPUTS = ("history", "history_random", "pagerank", "quality", *FEATURES, *STATE_PAGES)
 QUALITIES = ("opic", "pagerank", "zipf")
 PROGRAM = "program"  # the source of quality of a live crawl whose program computes it: a function of fetched pages
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -245,8 +246,17 @@ def inputs_for(
         "pagerank": lambda: pagerank,
         "history": lambda: history and history.page,
         "history_random": lambda: history and _drawn(history, graph, seed),
+        "site_page": lambda: first_pages(graph.site),
     }
-    return {name: given[name]() for name in strategy.page.inputs}
+    return {name: given[name]() if name in given else _of_urls(name, graph) for name in strategy.page.inputs}
+
+
+def _of_urls(name: str, graph: Graph) -> Floats:
+    """Return an input that the URLs of the graph give."""
+    urls = decoded(_urls(graph, f"the input {name!r} of the page rank"))
+    if name in FEATURES:
+        return feature_values(name, urls)
+    return np.array(StatePages(name).of(list(urls), 0))
 
 
 def default_rules(strategy: Strategy, rules: Rules, pages: int) -> Rules:
@@ -310,5 +320,5 @@ def _matched(values: dict[bytes, float], graph: Graph, missing: float, file: str
 def _urls(graph: Graph, wanted_by: str) -> Strings:
     # Page ids cannot replace URLs: two crawls of one web number its pages differently.
     if graph.urls is None:
-        raise ConfigError(f"{wanted_by}: values are given by URL, and the graph has no URLs; use a graph with URLs")
+        raise ConfigError(f"{wanted_by}: needs the URLs of pages, and the graph has no URLs; use a graph with URLs")
     return graph.urls

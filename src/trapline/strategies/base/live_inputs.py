@@ -4,6 +4,7 @@ inputs.py does the same for a simulated crawl, where the whole graph is known be
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +25,9 @@ from trapline.strategies.base.inputs import (
     values_from_function,
 )
 from trapline.strategies.base.strategy import Strategy
+from trapline.strategies.base.url_inputs import FEATURES, STATE_PAGES, feature_values
 
-Values = Callable[[Sequence[str]], Sequence[float]]
+Values = Callable[[Sequence[str]], Sequence[float] | Floats]
 _ZIPF_PAGES = 1_000_000  # assumed number of pages of the web: its real size is unknown
 
 
@@ -37,10 +39,10 @@ def live_inputs(
     canonical: Callable[[str], str | None],
     pagerank_of: Callable[[Graph], Floats],
 ) -> dict[str, Values]:
-    """Return for each input of the page rank a function from URLs to values. `canonical`: makes the URLs in files canonical, as those of
-    the crawl are."""
-    names = strategy.page.inputs
-    given: dict[str, Values] = {}
+    """Return for each input of the page rank a function from URLs to values, without those that are page numbers (STATE_PAGES).
+    `canonical`: makes the URLs in files canonical, as those of the crawl are."""
+    names = [name for name in strategy.page.inputs if name not in STATE_PAGES]
+    given: dict[str, Values] = {name: partial(feature_values, name) for name in names if name in FEATURES}
     if "quality" in names or "pagerank" in names:
         if quality is None:
             raise ConfigError(

@@ -16,6 +16,7 @@ from trapline.frontier.layout import (
     Array,
 )
 from trapline.frontier.ranking import PAGE_RANK, SITE_RANK
+from trapline.strategies.base.url_inputs import STATE_PAGES
 
 READS = {
     "waiting": READS_WAITING,
@@ -66,6 +67,11 @@ class PageRank:
                 )
         if self.scores and (self.scores not in self.columns or self.scores in self.inputs):
             raise ConfigError(f"page rank {self.name!r}: its scores {self.scores!r} must be a column and not an input")
+
+    @property
+    def page_columns(self) -> tuple[int, ...]:
+        """Indices of the columns that hold page numbers, which are valid in one frontier only."""
+        return tuple(self.columns.index(name) for name in self.inputs if name in STATE_PAGES)
 
     @property
     def handed_on(self) -> int:
