@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trapline.api.crawl import Crawl, crawl
+    from trapline.api.simulated_crawl import Comparison, SimulatedCrawl
+    from trapline.api.simulation import compare, simulate
     from trapline.api.stored_crawl import StoredCrawl, open_crawl
     from trapline.crawler.engine.settings import CrawlSettings
     from trapline.crawler.handler.page import FailedFetch, Page
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
         WaitUntil,
     )
     from trapline.graph import Graph
+    from trapline.simulator.settings import SimulationSettings
     from trapline.strategies import PageRank, SiteRank, Strategy, load_strategy
 
     __version__: str
@@ -35,6 +38,7 @@ __all__ = [
     "FAILED",
     "FETCHED",
     "REFUSED",
+    "Comparison",
     "ConfigError",
     "Crawl",
     "CrawlSettings",
@@ -50,19 +54,25 @@ __all__ = [
     "Rescore",
     "Result",
     "Rules",
+    "SimulatedCrawl",
+    "SimulationSettings",
     "SiteRank",
     "StoredCrawl",
     "Strategy",
     "Visit",
     "WaitUntil",
+    "compare",
     "crawl",
     "load_strategy",
     "open_crawl",
+    "simulate",
 ]
 
 _HOMES = {
     "trapline.api.crawl": ("Crawl", "crawl"),
     "trapline.crawler.handler.page": ("FailedFetch", "Page"),
+    "trapline.api.simulated_crawl": ("Comparison", "SimulatedCrawl"),
+    "trapline.api.simulation": ("compare", "simulate"),
     "trapline.api.stored_crawl": ("StoredCrawl", "open_crawl"),
     "trapline.crawler.engine.settings": ("CrawlSettings",),
     "trapline.errors": ("ConfigError", "FetchError", "InvariantError"),
@@ -71,6 +81,7 @@ _HOMES = {
         *("Outcome", "Rescore", "Result", "Rules", "Visit", "WaitUntil"),
     ),
     "trapline.graph": ("Graph",),
+    "trapline.simulator.settings": ("SimulationSettings",),
     "trapline.strategies": ("PageRank", "SiteRank", "Strategy", "load_strategy"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

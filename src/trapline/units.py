@@ -1,10 +1,24 @@
-"""Formatting of numbers for people: in a unit that fits their size, with few digits.
+"""Formatting of numbers for people: in a unit that fits their size, with few digits; and the units that people type.
 
 This module knows nothing about crawls, and does not parse what people type.
 """
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
+
+DURATIONS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+BITS_AND_BYTES = {
+    "B": 1.0,
+    "kB": 1e3,
+    "KB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+    "kbit": 1e3 / 8,
+    "Mbit": 1e6 / 8,
+    "Gbit": 1e9 / 8,
+}  # without Kb and mb: some people read these as bits, others as bytes
+BIT_AND_BYTE_RATES = {f"{unit}{per}": bytes_ for unit, bytes_ in BITS_AND_BYTES.items() for per in ("", "/s")}
 
 _BYTE_UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
@@ -99,3 +113,14 @@ def byte_rate(bytes_per_s: float) -> str:
     '2 MB/s'
     """
     return f"{bytes_shown(bytes_per_s)}/s"
+
+
+def shortest(value: float, units: Mapping[str, float]) -> str:
+    """Return the shortest text with a unit that means exactly this value.
+
+    >>> shortest(5400.0, DURATIONS), shortest(200e3, BIT_AND_BYTE_RATES)
+    ('1.5h', '200kB')
+    """
+    ways = ((f"{value / size:.15g}", unit) for unit, size in units.items())
+    exact = (number + unit for number, unit in ways if float(number) * units[unit] == value)
+    return min(exact, key=len, default=f"{value!r}")

@@ -23,7 +23,7 @@ from trapline import crawl
 from trapline.cli.crawl.options import SECTIONS, SETTINGS
 from trapline.cli.options.values import Number
 from trapline.crawler.engine.page_stream import MOST_READY
-from trapline.crawler.engine.setting_bounds import BOUNDS
+from trapline.setting_bounds import BOUNDS
 from trapline.crawler.engine.settings import CrawlSettings
 from trapline.crawler.handler.page import FailedFetch, Page
 from trapline.errors import ConfigError

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
+from tests.cli.paper_options import PAPERS
 from tests.effort import slow
 from tests.report.records import made_up_record
 from trapline.cli import run
-from trapline.cli.simulate.arena import Arena
 from trapline.cli.simulate.compare import PLOTS
 from trapline.cli.terminal.scoreboard import BEST, scoreboard
 from trapline.errors import InvariantError
 from trapline.graph import generate, save
+from trapline.simulator.arena import Arena
 from trapline.strategies import strategies
 
 Captured = pytest.CaptureFixture[str]
@@ -57,7 +58,7 @@ def quick_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 
 
 def compare(folder: Path, *args: str, code: int = 0) -> dict[str, Any]:
-    assert run(["compare", *args, "-o", str(folder)]) == code
+    assert run(["compare", *PAPERS, *args, "-o", str(folder)]) == code
     found: dict[str, Any] = json.loads((folder / "compare.json").read_text())
     return found
 
@@ -152,7 +153,7 @@ def test_every_strategy_sees_the_same_web_as_when_it_runs_alone(web: str, tmp_pa
     found = compare(tmp_path, web, "random", "opic", "batch-pagerank", *conditions)
     capsys.readouterr()
     for crawl in found["crawls"]:
-        assert run(["simulate", web, "--strategy", crawl["strategy"], *conditions, "--json"]) == 0
+        assert run(["simulate", web, *PAPERS, "--strategy", crawl["strategy"], *conditions, "--json"]) == 0
         alone = json.loads(capsys.readouterr().out)
         timed = {"wall_seconds", "score_seconds", "processor"}
         assert {k: v for k, v in crawl.items() if k not in timed} == {k: alone[k] for k in crawl if k not in timed}

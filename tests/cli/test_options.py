@@ -13,13 +13,16 @@ from hypothesis import strategies as st
 
 from trapline.cli import COMMANDS, run, trapline
 from trapline.cli.options import scheduling, simulated
-from trapline.cli.options.simulated import SECTIONS, CrawlConditions, WebOptions, condition_options
+from trapline.cli.options.simulated import SECTIONS, condition_options, heading, options_of
 from trapline.cli.options.values import Number, count, rate, seconds, share
+from trapline.crawler.engine.options import live_rules
 from trapline.frontier import Rules
 from trapline.frontier.rules import ESTIMATORS
 from trapline.graph import generate, save
 from trapline.servers.model import MODELS
-from trapline.simulator.network import PROTOCOLS, Network
+from trapline.simulator.conditions import CrawlConditions, WebOptions
+from trapline.simulator.network import PROTOCOLS
+from trapline.simulator.settings import SimulationSettings
 from trapline.units import bytes_shown, duration
 
 Captured = pytest.CaptureFixture[str]
@@ -93,16 +96,16 @@ def test_a_printed_number_of_bytes_is_right_to_three_digits(number: float) -> No
 # ---- defaults, which are written twice because importing the core would load numba for --help
 
 
-def test_default_rules_equal_the_frontiers() -> None:
+def test_default_rules_are_those_of_a_live_crawl() -> None:
     chosen = {field: default for section in scheduling.SECTIONS for _, field, _, default, _ in section.rows}
-    assert scheduling.rules_of(chosen, "keep-alive", None) == Rules(lease_s=math.inf)
+    rules = {field: value for field, value in chosen.items() if value is not None}
+    assert Rules(**rules, lease_s=math.inf) == live_rules(lease_s=math.inf) == parse().rules
     assert set(chosen) == {field.name for field in fields(Rules)} - {"lease_s", "pipelining"}
 
 
-def test_the_default_network_equals_the_simulators() -> None:
-    chosen = {field: default for section in simulated.WEB_SECTIONS for _, field, _, default, _ in section.rows}
-    assert WebOptions(**chosen) == WebOptions()
-    assert WebOptions().network(delay_s=15.0) == Network()
+def test_the_default_conditions_are_those_of_python_programs() -> None:
+    assert parse() == SimulationSettings().conditions() == CrawlConditions(live_rules(lease_s=math.inf))
+    assert parse().world == WebOptions()
 
 
 def test_the_offered_names_exist() -> None:
@@ -153,8 +156,7 @@ def test_servers_follow_the_measured_model_unless_a_constant_time_is_given() -> 
 
 
 def test_the_first_guess_with_constant_times_is_that_time() -> None:
-    chosen = {field: default for section in scheduling.SECTIONS for _, field, _, default, _ in section.rows}
-    guessed = scheduling.rules_of(chosen, "pipelining", 2.0)
+    guessed = parse("--protocol", "pipelining", "--page-seconds", "2").rules
     assert (guessed.first_connection_s, guessed.first_response_s, guessed.pipelining) == (0.0, 2.0, True)
 
 
@@ -187,7 +189,7 @@ def parse(*args: str) -> CrawlConditions:
 
 
 def parse_printed(conditions: CrawlConditions) -> CrawlConditions:
-    return parse(*shlex.split(" ".join(f"{flag} {value}" for flag, value in conditions.options().items())))
+    return parse(*shlex.split(" ".join(f"{flag} {value}" for flag, value in options_of(conditions).items())))
 
 
 @pytest.mark.parametrize(
@@ -222,15 +224,15 @@ def test_printed_conditions_parse_to_the_same_conditions(args: list[str]) -> Non
     ["--first-response", "9s"], ["--ip-delay", "0"], ["--page-seconds", "2"],
 ])  # fmt: skip
 def test_other_conditions_have_another_heading(args: list[str]) -> None:
-    plain, other = parse().heading(), parse(*args).heading()
+    plain, other = heading(parse()), heading(parse(*args))
     assert "--" not in plain and other != plain
     assert (" ".join(args[:1]) in other) != (args[0] in ("--delay", "--bandwidth", "--servers", "--page-seconds"))
 
 
 def test_printed_options_name_only_what_was_used() -> None:
-    shown = parse("--delay", "15", "--batch", "50", "--batch-ahead", "--bandwidth", "200000").options()
+    shown = options_of(parse("--delay", "15", "--batch", "50", "--batch-ahead", "--bandwidth", "200000"))
     assert (shown["--delay"], shown["--bandwidth"], shown["--batch-ahead"]) == ("15s", "200kB", "")
-    assert not {"--seeds", "--max-pages-per-site", "--failed", "--ip-delay", "--requests"} & shown.keys()
+    assert not {"--seeds", "--max-depth", "--failed", "--ip-delay", "--requests"} & shown.keys()
     assert not any(word in value for value in shown.values() for word in ("None", "False", "inf"))
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trapline.cli.options.scheduling import chosen_by
 from trapline.cli.options.values import count, seconds
 from trapline.cli.terminal.errors import INTERRUPTED
 from trapline.cli.terminal.progress import LIVE_CRAWL, compile_kernels, compile_ranks, step
@@ -133,6 +132,7 @@ def _check_folder(folder: Path) -> None:
 def _compile() -> None:
     import trapline.crawler.engine.run
     import trapline.report.together  # noqa: F401  all kernels of the demo: one progress line then covers them all
+    from trapline.strategies.base.chosen import chosen_by
 
     measures = ("generate_kernels", "graph", "strings", "page_sizes", "pagerank", "measure", "exact")
     compile_kernels(within=(*LIVE_CRAWL, "trapline.simulate", *(f"trapline.graph.{name}" for name in measures)))
@@ -182,19 +182,19 @@ def _show(done: dict[str, Path], served: "Graph", output: Path, time: str) -> No
     if not done:
         return
     from trapline.cli.crawl.report import shared_settings
-    from trapline.cli.terminal.scoreboard import race, web_size
+    from trapline.cli.terminal.scoreboard import race
     from trapline.report import compare_page
 
     with step("drawing", len(done), "crawls"):
         records = _records(done, served)
         subtitle = (
-            f"{web_size(records[0])}, served on loopback by servers that are {HURRY:.0f} times as fast as measured ones. {time}, with"
+            f"{records[0].web_size}, served on loopback by servers that are {HURRY:.0f} times as fast as measured ones. {time}, with"
             f" {CONNECTIONS} connections, {DELAY_S:g} s between visits to a site (w) and up to {PER_CONNECTION} pages per visit (k)."
         )
         settings = shared_settings(tuple(done.values()))
         page = compare_page(records, "Live crawls of one web", subtitle, settings, "Settings that all crawls share.")
         write_text(output / PAGE, page)
-    say_text(f"{web_size(records[0])}; {time}\n\n{race(records)}\n")
+    say_text(f"{records[0].web_size}; {time}\n\n{race(records)}\n")
     say(f"Report of one crawl: trapline report {output / list(done)[-1]}")
     say(f"Open {output / PAGE} in a browser.")
 

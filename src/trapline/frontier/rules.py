@@ -4,11 +4,15 @@
 """
 
 import math
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 from trapline.compiled.jit import f8, helper, i8, shared
-from trapline.errors import ConfigError
+from trapline.defaults import DELAY_S, PAGES_PER_SITE, PER_CONNECTION
+from trapline.errors import ConfigError, nearest
 from trapline.frontier.layout import BACKLOG, FRONT, MOST_PER_VISIT, FrontierState, Record, StateType
+from trapline.setting_bounds import Bounds
 
 # ---- The rules as they apply to one site: how many pages a visit may take, and how long the site is then delayed.
 
@@ -124,3 +128,89 @@ class Rules:
     def pipeline_gain(self) -> float:
         """Factor by which pipelining shortens the responses of a visit."""
         return 1.2 if self.pipelining else 1.0  # cao 4.2: p
+
+
+# ---- The rules by the names of the options.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSettings:
+    """The rules as users set them, for live and simulated crawls: the names and defaults are those of the options of the commands.
+
+    Times are in seconds. The settings of a crawl are a class that inherits these.
+    """
+
+    delay: float = DELAY_S
+    ip_delay: float | None = None
+    small_site_pages: int = 0
+    small_site_delay: float = 15.0
+    per_connection: int = PER_CONNECTION
+    retries: int = 2
+    backoff: float = 60.0
+    max_backoff: float = 3600.0
+    max_pages_per_site: int = PAGES_PER_SITE
+    max_depth: int = 0
+    max_depth_dynamic: int = 0
+    batch: int = 0
+    batch_ahead: bool = False
+    batch_min_active: int = 0
+    rescore: int = 0
+    estimator: str = "average"
+    alpha: float = 0.8
+    first_connection: float | None = None
+    first_response: float | None = None
+    first_requests: int = 50
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Return the settings with these names. Raise `ConfigError` if there is no setting of a name."""
+        names = [one.name for one in fields(cls)]
+        for name in given:
+            if name not in names:
+                raise ConfigError(f"a crawl has no setting {name!r}; {nearest(name, names)}")
+        return cls(**given)
+
+    def changed(self, changes: Mapping[str, Any]) -> Self:
+        """Return the settings with some of them changed."""
+        type(self).of(changes)  # raises ConfigError for unknown names
+        return replace(self, **changes)
+
+    def check(self, bounds: Mapping[str, Bounds]) -> None:
+        """Raise `ConfigError` if a setting is not of its type or within its bounds, or has no effect without another one."""
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name in bounds and value is not None:
+                bounds[one.name].check(one.name, value)
+            if one.type is str and not isinstance(value, str):
+                raise ConfigError(f"{one.name}: {value!r} is not a text")
+        if not self.batch and (self.batch_ahead or self.batch_min_active):
+            raise ConfigError("--batch-ahead and --batch-min-active have no effect without batches; also give --batch")
+        if not self.small_site_pages and self.small_site_delay != RuleSettings().small_site_delay:
+            raise ConfigError("--small-site-delay has no effect without small sites; also give --small-site-pages")
+
+    def rules(self, **changes: Any) -> Rules:
+        """Return the rules. `changes`: fields of `Rules` that are no settings, or have another value."""
+        first = {"first_connection_s": self.first_connection, "first_response_s": self.first_response}
+        return Rules(
+            **{
+                "delay_s": self.delay,
+                "ip_delay_s": self.ip_delay,
+                "small_site_pages": self.small_site_pages,
+                "small_site_delay_s": self.small_site_delay,
+                "per_connection": self.per_connection,
+                "retries": self.retries,
+                "backoff_s": self.backoff,
+                "backoff_most_s": self.max_backoff,
+                "pages_per_site": self.max_pages_per_site,
+                "depth_static": self.max_depth,
+                "depth_dynamic": self.max_depth_dynamic,
+                "batch": self.batch,
+                "batch_ahead": self.batch_ahead,
+                "batch_least_active": self.batch_min_active,
+                "rescore": self.rescore,
+                "estimator": self.estimator,
+                "alpha": self.alpha,
+                "first_requests": self.first_requests,
+                **{name: value for name, value in first.items() if value is not None},
+                **changes,
+            }
+        )

@@ -43,6 +43,7 @@ from trapline.simulator.metrics import (
     tau_spread,
 )
 from trapline.strategies.base.inputs import pages_a_run
+from trapline.units import counted
 
 Curve = list[list[float]]
 """[fraction of pages, share of their quality], from [0, 0] to [1, 1]."""
@@ -164,6 +165,11 @@ class CrawlRecord:
     @property
     def name(self) -> str:
         return self.label or self.strategy
+
+    @property
+    def web_size(self) -> str:
+        """Pages, links and sites of the web, as text."""
+        return f"{counted(self.pages, 'page')}, {counted(self.links, 'link')}, {counted(self.sites, 'site')}"
 
     @property
     def of_time(self) -> str:

@@ -105,6 +105,14 @@ def write_parquet(
             writer.write_table(pyarrow.table(_columns(part, graph, size, urls), schema=schema))
 
 
+def log_table(log: FetchLog, graph: Graph, size: Array, made_by: Mapping[str, Any] | None = None) -> Any:
+    """Return the log as a pyarrow table, with the columns of the Parquet file."""
+    import pyarrow
+
+    urls = None if graph.urls is None else _Urls(graph.urls)
+    return pyarrow.table(_columns(log, graph, size, urls), schema=_schema(graph, made_by or {}))
+
+
 def _schema(graph: Graph, made_by: Mapping[str, Any]) -> Any:
     from importlib.metadata import version
 

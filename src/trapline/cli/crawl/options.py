@@ -9,10 +9,11 @@ import click
 from trapline.cli.options import scheduling
 from trapline.cli.options.config_file import site_tables
 from trapline.cli.options.partitions import LIVE, LivePartitionOptions
-from trapline.cli.options.scheduling import POLICIES, STRATEGY, STRATEGY_TEXT, settings_of
+from trapline.cli.options.scheduling import POLICIES, STRATEGY, settings_of
 from trapline.cli.options.sections import Many, Section, refuse
 from trapline.cli.options.simulated import QUALITY
 from trapline.cli.options.values import amount, count, rate, real, seconds, seed_urls, share
+from trapline.defaults import CONNECTIONS
 from trapline.parallel import MOST_PROCESSES
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _FOLDER = click.Path(path_type=Path)
-STRATEGY_OF_A_CRAWL = "crawl-ability"
 
 CRAWL = Section(
     "Crawl",
@@ -44,7 +44,7 @@ CRAWL = Section(
             "--connections",
             "connections",
             count(1, 100_000),
-            100,
+            CONNECTIONS,
             "Connections open at once, per process (r in the papers).",
         ),
         (
@@ -188,13 +188,12 @@ SHOWN = Section(
         ("--json", "as_json", None, False, "Print the summary as JSON."),
     ),
 )
-_LIVE_QUALITY = QUALITY.with_defaults(quality="opic").with_texts(
+_LIVE_QUALITY = QUALITY.with_texts(
     quality="Source of page quality: opic, zipf, a FILE of values, or MODULE:FUNCTION. [opic]",
     history="Old crawl for historical-* strategies: its folder, a graph, or a file of values.",
 )  # fmt: skip
 _LIVE_RULES = tuple(
-    section.with_defaults(per_connection=10, pages_per_site=25_000).with_texts(
-        pages_per_site="Maximum number of pages per site; 0: unlimited.",
+    section.with_texts(
         rescore="Pages to fetch between two PageRank computations; 0: 1,000 pages.",
         first_response_s="Assumed response time of a site not yet measured. [0.1 s]",
     )
@@ -204,7 +203,7 @@ _POLITENESS, _LIMITS, *_OTHER_RULES = _LIVE_RULES
 SECTIONS = (
     CRAWL,
     LIVE,
-    STRATEGY.with_defaults(strategy=STRATEGY_OF_A_CRAWL).with_texts(strategy=STRATEGY_TEXT),
+    STRATEGY,
     _LIVE_QUALITY,
     SCOPE,
     REFRESH,
@@ -259,7 +258,6 @@ def as_typed(**given: Any) -> Requested:
 
 def _refuse_without_effect(given: dict[str, Any]) -> None:
     """Refuse options that would have no effect, because they need or exclude another one."""
-    scheduling.check_partners(given)
     if not given["refresh"] and not given["continuous"]:
         refuse(REFRESH.fields, "has no effect without refreshing; also give --refresh or --continuous")
     if given["refresh_price"] is not None:

@@ -10,7 +10,7 @@ import click
 
 from trapline.cli.crawl.options import GOALS, SHOWN
 from trapline.cli.options.config_file import site_tables
-from trapline.cli.options.scheduling import Chosen, check_history_used, files_of
+from trapline.cli.options.scheduling import check_history_used
 from trapline.cli.options.sections import is_given
 from trapline.cli.terminal.progress import (
     LIVE_CRAWL,
@@ -109,6 +109,7 @@ def _stop(folder: Path) -> str:
 def compile_for(prepared: "Prepared", quiet: bool) -> None:
     import trapline.crawler.engine.run  # noqa: F401  imports all its kernels before they are counted
     from trapline.refresh import policy_named
+    from trapline.strategies.base.chosen import Chosen, files_of
 
     options = prepared.options
     needed = LIVE_CRAWL if options.refresh is None else (*LIVE_CRAWL, "trapline.refresh.core")

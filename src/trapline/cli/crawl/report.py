@@ -65,14 +65,13 @@ def _one(folder: Path) -> str:
 
 def _several(folders: tuple[Path, ...]) -> str:
     from trapline.cli.terminal.progress import compile_kernels, step
-    from trapline.cli.terminal.scoreboard import web_size
     from trapline.report import compare_page
     from trapline.report.together import records_together
 
     compile_kernels()
     with step("reading", len(folders), "crawls"):
         records = records_together(folders)
-        subtitle = f"All pages that the crawls found together: {web_size(records[0])}"
+        subtitle = f"All pages that the crawls found together: {records[0].web_size}"
         return compare_page(
             records,
             "Comparison of crawls",

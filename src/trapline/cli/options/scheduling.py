@@ -1,25 +1,17 @@
-"""Options for scheduling: the rules of the frontier, refresh policies, and strategies as users name them.
+"""Options for scheduling: the rules of the frontier, refresh policies, and the names of strategies."""
 
-A strategy is named `opic`, `mine.py` or `opic+crawl-ability`. A pair of ranks is written with a plus, which shells do not interpret; the
-pair's own name, such as 'opic x crawl-ability', is accepted too. This module knows names and files, not how a crawl runs.
-"""
-
-import math
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from trapline.cli.options.sections import Section, refuse
 from trapline.cli.options.values import count, seconds, share
-from trapline.errors import ConfigError, InvariantError
+from trapline.defaults import DELAY_S, PAGES_PER_SITE, PER_CONNECTION
+from trapline.defaults import STRATEGY as STRATEGY_OF_A_CRAWL
+from trapline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from trapline.frontier import Rules
     from trapline.strategies import Strategy
 
 # ---- Options that set the rules of the frontier: flags and defaults. docs/frontier.md explains what they mean.
@@ -32,7 +24,7 @@ ESTIMATORS = ("average", "median")
 POLITENESS = Section(
     "Politeness",
     (
-        ("--delay", "delay_s", seconds(), 15.0, "Delay between two visits to a site (w in the papers)."),
+        ("--delay", "delay_s", seconds(), DELAY_S, "Delay between two visits to a site (w in the papers)."),
         ("--ip-delay", "ip_delay_s", seconds(), None, "Delay between two visits to an IP address. [same as --delay]"),
         (
             "--small-site-pages",
@@ -46,7 +38,7 @@ POLITENESS = Section(
             "--per-connection",
             "per_connection",
             count(0),
-            1,
+            PER_CONNECTION,
             "Maximum pages per visit (k in the papers); 0: as many as the server allows.",
         ),
         ("--retries", "retries", count(0, 10), 2, "Number of retries of a failed page."),
@@ -63,7 +55,13 @@ POLITENESS = Section(
 LIMITS = Section(
     "Limits",
     (
-        ("--max-pages-per-site", "pages_per_site", count(0), 0, "Maximum number of pages per site. [0: unlimited]"),
+        (
+            "--max-pages-per-site",
+            "pages_per_site",
+            count(0),
+            PAGES_PER_SITE,
+            "Maximum number of pages per site; 0: unlimited.",
+        ),
         (
             "--max-depth",
             "depth_static",
@@ -144,33 +142,6 @@ ESTIMATES = Section(
 SECTIONS = (POLITENESS, LIMITS, BATCHES, ESTIMATES)
 
 
-def defaults() -> dict[str, Any]:
-    """Return the default of every scheduling option, by field."""
-    return {field: default for section in SECTIONS for _, field, _, default, _ in section.rows}
-
-
-def check_partners(choices: dict[str, Any]) -> None:
-    """Refuse options that have no effect without another option."""
-    if not choices["batch"] and (choices["batch_ahead"] or choices["batch_least_active"]):
-        raise ConfigError("--batch-ahead and --batch-min-active have no effect without batches; also give --batch")
-    # A default may be typed: the settings that a report prints contain it.
-    if not choices["small_site_pages"] and choices["small_site_delay_s"] != defaults()["small_site_delay_s"]:
-        refuse(("small_site_delay_s",), "has no effect without small sites; also give --small-site-pages")
-
-
-def rules_of(choices: dict[str, Any], protocol: str, page_seconds: float | None) -> "Rules":
-    """Return the chosen rules, for crawls in simulated time. `page_seconds`: time of every page, if all take the same time."""
-    from trapline.frontier import Rules
-
-    check_partners(choices)
-    # With constant servers, the first estimate of a site's times is the true one: connecting takes no time, and every page takes
-    # `page_seconds`. Otherwise a site would look better or worse than others only because it was visited.
-    first = {} if page_seconds is None else {"first_connection_s": 0.0, "first_response_s": page_seconds}
-    given = {field: value for field, value in choices.items() if value is not None}
-    # No simulated visit is lost, so no lease may expire: an expired lease would only be a slow page mistaken for a lost one.
-    return Rules(**{**first, **given}, pipelining=protocol == "pipelining", lease_s=math.inf)
-
-
 # ---- Options of a refresh policy as users type them: NAME=X, or POLICY.NAME=X as in `trapline refresh replay`. The policy itself checks
 # whether it has such an option.
 
@@ -223,8 +194,8 @@ STRATEGY = Section(
             "--strategy",
             "strategy",
             (str, "NAME"),
-            None,
-            f"{STRATEGY_TEXT} [required, unless --page-rank and --site-rank are given]",
+            STRATEGY_OF_A_CRAWL,
+            STRATEGY_TEXT,
         ),
         (
             "--page-rank",
@@ -244,107 +215,10 @@ STRATEGY = Section(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """A strategy and the user's files that define it."""
-
-    strategy: "Strategy"
-    files: tuple[Path, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.strategy.name
-
-    @contextmanager
-    def blamed(self) -> Iterator[None]:
-        """Turn any error inside the block into a ConfigError of one line that names the user's file, if the strategy comes from one."""
-        try:
-            yield
-        except InvariantError:
-            raise
-        except Exception as error:
-            if not self.files:
-                raise
-            reason = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
-            file = self._guilty(error.__cause__ or error)
-            if reason.startswith(str(file)):
-                raise
-            raise ConfigError(f"{file}{_row(error.__cause__ or error, file)}: {reason}") from error
-
-    def _guilty(self, error: BaseException) -> Path:
-        return next((file for file in self.files if file.name in str(error)), self.files[0])
-
-
-def named(text: str) -> Chosen:
-    """Return the strategy that a word of the command line names."""
-    from trapline.strategies.base.choice import worded
-
-    return Chosen(worded(text), files_of(text))
-
-
-def files_of(*words: str | None) -> tuple[Path, ...]:
-    """Return the user's files among the words that name a strategy and its ranks."""
-    from trapline.strategies.base.choice import split
-
-    return _files(*(half for word in words if word for half in split(word) or (word,)))
-
-
-def chosen_by(strategy: str | None, page_rank: str | None, site_rank: str | None) -> Chosen:
-    """Return the strategy with its page rank, site rank or both replaced. Without a strategy, both ranks must be given."""
-    from trapline.strategies import strategies
-    from trapline.strategies.base.choice import with_halves
-
-    if strategy is None:
-        if not (page_rank and site_rank):
-            raise ConfigError(
-                f"no strategy; give --strategy NAME, or --page-rank and --site-rank; strategies: {', '.join(strategies())}"
-            )
-        return _paired(page_rank, site_rank)
-    whole = named(strategy)
-    return Chosen(with_halves(whole.strategy, page_rank, site_rank), (*whole.files, *_files(page_rank, site_rank)))
-
-
-def ready(chosen: Chosen, quality: str, history: bool) -> Chosen:
-    """Return the strategy with this source of quality. Raise `ConfigError` if its page rank needs an input that is not given."""
-    from trapline.strategies.base.inputs import check_inputs, with_quality
-
-    with chosen.blamed():
-        strategy = with_quality(chosen.strategy, quality)
-        check_inputs(strategy, quality != "opic", history)
-    return replace(chosen, strategy=strategy)
-
-
 def check_history_used(chosen: Sequence["Strategy"]) -> None:
     """Refuse an old crawl that none of the strategies uses."""
-    if not any(name.startswith("history") for strategy in chosen for name in strategy.page.inputs):
+    from trapline.strategies.base.chosen import uses_history
+
+    if not uses_history(chosen):
         names = ", ".join(strategy.name for strategy in chosen)
         refuse(("history",), f"has no effect with {names}; omit it, or choose a historical-* strategy")
-
-
-def named_strategies(quality: str, history: bool) -> list[str]:
-    """Return the names of all strategies that work with this source of quality, and with or without an old crawl."""
-    from trapline.strategies import strategies
-
-    def is_possible(name: str) -> bool:
-        try:
-            return bool(ready(named(name), quality, history))
-        except ConfigError:
-            return False
-
-    return sorted(filter(is_possible, strategies()))
-
-
-def _paired(page: str, site: str) -> Chosen:
-    from trapline.strategies import pair
-
-    return Chosen(pair(page, site), _files(page, site))
-
-
-def _files(*names: str | None) -> tuple[Path, ...]:
-    return tuple(Path(name) for name in names if name and name.endswith(".py"))
-
-
-def _row(error: BaseException, file: Path) -> str:
-    """Return the row of the error in the user's file. numba names it last, after the places in its own files."""
-    rows = re.findall(rf'{re.escape(file.name)}(?:", line | \()(\d+)', str(error))
-    return f", row {rows[-1]}" if rows else ""

@@ -159,7 +159,8 @@ class Section:
             value = values[field]
             if value is None or (value == default and not value):
                 continue
-            yield flags.split()[-1], "" if kind is None else _typed(kind, value)
+            on, _, off = flags.split()[-1].partition("/")
+            yield off if off and not value else on, "" if kind is None else _typed(kind, value)
 
     def __call__(self, command: Command) -> Command:
         for flags, field, kind, default, text in reversed(self.rows):

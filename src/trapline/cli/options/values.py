@@ -6,7 +6,7 @@ types are not used: they accept NaN, and they print the bounds in the help.
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,31 +14,16 @@ import click
 
 from trapline.errors import ConfigError
 from trapline.samples import located
+from trapline.units import BIT_AND_BYTE_RATES, BITS_AND_BYTES, DURATIONS, shortest
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from trapline.graph import Graph
     from trapline.refresh import Trace
 
 _MOST = 2**31 - 1  # the largest number that fits into the core's records
 _MOST_SECONDS = 1e9  # 31 years; a clock with a much larger value would round off the seconds added to it
 _MOST_BANDWIDTH = 1e15  # bytes per second; far above any link, and far below values that a float adds inexactly
 
-_DURATIONS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
-_BITS_AND_BYTES = {
-    "B": 1.0,
-    "kB": 1e3,
-    "KB": 1e3,
-    "MB": 1e6,
-    "GB": 1e9,
-    "kbit": 1e3 / 8,
-    "Mbit": 1e6 / 8,
-    "Gbit": 1e9 / 8,
-}  # without Kb and mb: some people read these as bits, others as bytes
-_BYTES = {unit: size for unit, size in _BITS_AND_BYTES.items() if unit.endswith("B")}
-_RATES = {f"{unit}{per}": bytes_ for unit, bytes_ in _BITS_AND_BYTES.items() for per in ("", "/s")}
+_BYTES = {unit: size for unit, size in BITS_AND_BYTES.items() if unit.endswith("B")}
 
 
 class Number(click.ParamType[Any]):
@@ -72,7 +57,7 @@ class Number(click.ParamType[Any]):
 
     def shown(self, value: float) -> str:
         """Return the value with its unit, as the help shows it."""
-        return f"{value:g}{' s' if self._units is _DURATIONS else ''}"
+        return f"{value:g}{' s' if self._units is DURATIONS else ''}"
 
     def typed(self, value: Any) -> str:
         """Return the shortest text that means exactly this value, with a unit if the kind has units.
@@ -83,9 +68,7 @@ class Number(click.ParamType[Any]):
         words = [word for word, meaning in self._words.items() if meaning == value]
         if words or not self._units:
             return words[0] if words else f"{value}"
-        ways = [f"{value / size:.15g}{unit}" for unit, size in self._units.items()]
-        exact = (way for way in ways if self._parsed(way) == value)
-        return min(exact, key=len, default=f"{value!r}")
+        return shortest(value, self._units)
 
     def _parsed(self, value: Any) -> float:
         unit = re.fullmatch(r"(.*[\d.])\s*([^\d.\s]+)", value) if isinstance(value, str) and self._units else None
@@ -109,7 +92,7 @@ def seconds(least: float = 0.0, words: Mapping[str, Any] | None = None) -> Numbe
     (0.25, 15.0)
     """
     what = _what("a number of seconds", words, "15, 250ms, 2min, 1h or 1d")
-    return Number(float, least, _MOST_SECONDS, "time", what=what, units=_DURATIONS, words=words)
+    return Number(float, least, _MOST_SECONDS, "time", what=what, units=DURATIONS, words=words)
 
 
 def share(words: Mapping[str, Any] | None = None) -> Number:
@@ -128,7 +111,7 @@ def rate() -> Number:
     """
     words = {"unlimited": math.inf}
     what = _what("a number of bytes per second", words, "2000, 20kB, 2MB or 1Mbit")
-    return Number(float, 1.0, _MOST_BANDWIDTH, "rate", what=what, units=_RATES, words=words)
+    return Number(float, 1.0, _MOST_BANDWIDTH, "rate", what=what, units=BIT_AND_BYTE_RATES, words=words)
 
 
 def amount() -> Number:
@@ -233,61 +216,19 @@ def times_of(spec: str) -> list[float]:
         raise ConfigError(f"--changes {spec}: {error.message}") from None
 
 
-# ---- Seeds from a user's file: one URL per row, or for a graph one page number per row. URLs are only text here.
-
-
-def seed_pages(file: Path, graph: "Graph") -> "NDArray[np.int32]":
-    """Return the pages that the file names, in its order and without repetition. Empty rows and rows that begin with # are skipped."""
-    import numpy as np
-
-    named = list(_named(file))
-    if not named:
-        raise ConfigError(f"{file}: contains no seeds; write one URL or page number per row")
-    page_of = _pages_of({url for _, url in named if not url.isdecimal()}, graph)
-    pages = dict.fromkeys(_page(file, row, name, page_of, graph) for row, name in named)
-    return np.fromiter(pages, np.int32, len(pages))
+# ---- Seeds from a user's file: one URL per row.
 
 
 def seed_urls(urls: Sequence[str], file: Path | None) -> tuple[str, ...]:
     """Return the canonical seed URLs of a live crawl, without repetition. A URL without a scheme gets http."""
     from trapline.crawler.engine.settings import seed_of
+    from trapline.graph.formats.textfile import named_rows
 
     given = [(url, "") for url in urls]
     if file is not None:
-        given += [(url, f"{file}, row {row}: ") for row, url in _named(file)]
+        given += [(url, f"{file}, row {row}: ") for row, url in named_rows(file)]
     if not given:
         raise ConfigError(
             f"{file}: contains no URL; write one per row" if file else "no seed URL; give a URL, or --seeds FILE"
         )
     return tuple(dict.fromkeys(seed_of(url, where) for url, where in given))
-
-
-def _named(file: Path) -> Iterator[tuple[int, str]]:
-    from trapline.graph.formats.textfile import rows, text
-
-    for row, line in rows(file):
-        name = text(file, row, line).strip()
-        if name and not name.startswith("#"):
-            yield row, name
-
-
-def _pages_of(urls: set[str], graph: "Graph") -> dict[str, int]:
-    """Return the pages of these URLs, in one pass over the graph: a table of all URLs would take more memory than the graph."""
-    from trapline.graph.strings import decoded
-
-    if not urls or graph.urls is None:
-        return {}
-    return {url: page for page, url in enumerate(decoded(graph.urls)) if url in urls}
-
-
-def _page(file: Path, row: int, name: str, page_of: dict[str, int], graph: "Graph") -> int:
-    from trapline.graph.formats.textfile import at_row
-
-    if name in page_of:
-        return page_of[name]
-    if not name.isdecimal():
-        why = "not a page of the graph" if graph.urls is not None else "the graph has no URLs; give page numbers"
-        raise at_row(file, row, f"{name[:80]!r}: {why}")
-    if len(name) > 18 or int(name) >= graph.pages:
-        raise at_row(file, row, f"page {name[:40]} is not between 0 and {graph.pages - 1}")
-    return int(name)

@@ -9,12 +9,13 @@ import click
 
 from trapline.cli.options.partitions import DYNAMIC, INDEPENDENT, PartitionOptions
 from trapline.cli.options.partitions import SECTIONS as PARTITIONING
-from trapline.cli.options.scheduling import STRATEGY, STRATEGY_TEXT, Chosen, check_history_used, chosen_by, ready
+from trapline.cli.options.scheduling import STRATEGY, check_history_used
 from trapline.cli.options.sections import Section, SectionedCommand, bundled
-from trapline.cli.options.simulated import SECTIONS, CrawlConditions, condition_options
+from trapline.cli.options.simulated import SECTIONS, SETTINGS, condition_options
 from trapline.cli.options.values import GRAPH_PATH
-from trapline.cli.simulate.arena import Arena, opened
+from trapline.cli.simulate.arena import opened
 from trapline.cli.terminal.progress import Progress, compile_kernels, compile_ranks
+from trapline.defaults import OF_PAPERS
 from trapline.errors import ConfigError
 from trapline.parallel import FIREWALL
 from trapline.terminal import say_json, say_text
@@ -25,12 +26,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trapline.parallel.simulated.measures import ParallelRecord
+    from trapline.simulator.arena import Arena
+    from trapline.simulator.conditions import CrawlConditions
+    from trapline.strategies.base.chosen import Chosen
 
 _DEFAULT = "backlink-count"  # the order of the paper
+_OF_PAPERS = {field: OF_PAPERS[setting] for field, setting in SETTINGS.items() if setting in OF_PAPERS}
 # Without --speed-up and --rescore: these exist only in a crawl of one process.
 _CONDITIONS = tuple(
-    section.without("speed_up", "rescore").with_texts(
-        quality="Quality for strategies that use it: pagerank, zipf, opic, a FILE of values, or MODULE:FUNCTION. [pagerank]"
+    section.without("speed_up", "rescore")
+    .with_defaults(**_OF_PAPERS)
+    .with_texts(
+        pages_per_site="Maximum number of pages per site. [0: unlimited]",
+        robots="Fetch robots.txt in the first visit to a site, as a live crawl does. [no]",
+        pause="Pause between two pages of a visit; w: same as --delay. [0 s]",
+        quality="Quality for strategies that use it: pagerank, zipf, opic, a FILE of values, or MODULE:FUNCTION. [pagerank]",
     )
     for section in SECTIONS
 )
@@ -40,16 +50,16 @@ _OUTPUT = Section("Output", (("--json", "as_json", None, False, "Print the resul
 @click.command(cls=SectionedCommand)
 @click.argument("graph", type=GRAPH_PATH)
 @bundled("options", PartitionOptions, *PARTITIONING)
-@STRATEGY.with_texts(strategy=f"{STRATEGY_TEXT} [{_DEFAULT}]")
+@STRATEGY.with_defaults(strategy=_DEFAULT)
 @condition_options(*_CONDITIONS)
 @_OUTPUT
 def simulate(
     graph: Path,
     options: PartitionOptions,
-    strategy: str | None,
+    strategy: str,
     page_rank: str | None,
     site_rank: str | None,
-    conditions: CrawlConditions,
+    conditions: "CrawlConditions",
     as_json: bool,
 ) -> None:
     """Crawl GRAPH with several partitions in simulated time, and measure coverage, overlap, quality and communication.
@@ -58,9 +68,10 @@ def simulate(
     the result; --quality sets the quality that the strategy uses. A TIME is in seconds or has a unit: 250ms, 2min, 1h. Defaults are in
     brackets.
     """
+    from trapline.strategies.base.chosen import chosen_by, ready
+
     options.plan()  # reports errors in the options before anything that takes long
-    no_strategy = strategy is None and not (page_rank and site_rank)
-    named = chosen_by(_DEFAULT if no_strategy else strategy, page_rank, site_rank)
+    named = chosen_by(strategy, page_rank, site_rank)
     _check_conditions(conditions, named)
     chosen = ready(named, conditions.quality, conditions.history is not None)
     compile_ranks([chosen])
@@ -74,7 +85,7 @@ def simulate(
         say_text(_shown(options, record))
 
 
-def _check_conditions(given: CrawlConditions, chosen: Chosen) -> None:
+def _check_conditions(given: "CrawlConditions", chosen: "Chosen") -> None:
     """Refuse inputs that the strategy does not use: they would have no effect."""
     inputs = chosen.strategy.page.inputs
     if given.quality != "pagerank" and "quality" not in inputs:
@@ -84,7 +95,7 @@ def _check_conditions(given: CrawlConditions, chosen: Chosen) -> None:
     check_history_used([chosen.strategy])
 
 
-def _crawled(arena: Arena, chosen: Chosen, options: PartitionOptions) -> "tuple[ParallelRecord, dict[str, Any]]":
+def _crawled(arena: "Arena", chosen: "Chosen", options: PartitionOptions) -> "tuple[ParallelRecord, dict[str, Any]]":
     import numpy as np
 
     from trapline.parallel.partition import most_linked
@@ -116,7 +127,7 @@ def _crawled(arena: Arena, chosen: Chosen, options: PartitionOptions) -> "tuple[
     return judge(crawl, web, rules, arena.servers, quality, given.max_pages), given.parameters(rules)
 
 
-def _seeds(arena: Arena, options: PartitionOptions) -> "NDArray[np.int32]":
+def _seeds(arena: "Arena", options: PartitionOptions) -> "NDArray[np.int32]":
     """Return the seeds: from the user's file; or random ones, the same number for each partition; or all home pages."""
     from trapline.parallel.simulated.measures import random_seeds
 
@@ -132,7 +143,7 @@ def _seeds(arena: Arena, options: PartitionOptions) -> "NDArray[np.int32]":
 
 def _for_machines(
     graph: Path,
-    chosen: Chosen,
+    chosen: "Chosen",
     options: PartitionOptions,
     record: "ParallelRecord",
     parameters: dict[str, Any],

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.cli.options.scheduling import Chosen, settings_of
+from trapline.cli.options.scheduling import settings_of
 from trapline.cli.options.sections import Many, Section, refuse
-from trapline.cli.options.simulated import CrawlConditions
+from trapline.cli.options.simulated import heading
 from trapline.cli.options.values import SHARES, check_history, real, seconds, share, trace_of
-from trapline.cli.simulate.arena import Arena, opened
+from trapline.cli.simulate.arena import opened
 from trapline.cli.terminal.progress import Progress, compile_kernels, compile_ranks
 from trapline.cli.terminal.scoreboard import web_name
 from trapline.errors import ConfigError
@@ -26,9 +26,12 @@ from trapline.units import counted, duration, time_unit
 
 if TYPE_CHECKING:
     from trapline.refresh import Policy, ReplayConditions
+    from trapline.simulator.arena import Arena
     from trapline.simulator.changing import ChangingCrawl, Refresh
     from trapline.simulator.changing_measures import ChangingMeasures, Course
     from trapline.simulator.changing_web import ChangingWeb
+    from trapline.simulator.conditions import CrawlConditions
+    from trapline.strategies.base.chosen import Chosen
 
 OFF = "off"
 _NO_LEVELS = (("normal", 1.0),)
@@ -173,7 +176,7 @@ def _numbers(text: str, kind: Any, flag: str) -> list[float]:
         raise ConfigError(f"{flag} {text}: {error.message}") from None
 
 
-def web_of(options: ChangeOptions, arena: Arena) -> "ChangingWeb":
+def web_of(options: ChangeOptions, arena: "Arena") -> "ChangingWeb":
     from trapline.simulator.changing_web import changing_web
 
     seed = arena.conditions.seed
@@ -183,7 +186,7 @@ def web_of(options: ChangeOptions, arena: Arena) -> "ChangingWeb":
 
 
 def crawled(
-    arena: Arena, web: "ChangingWeb", chosen: Chosen, every: "dict[str, Refresh | None]"
+    arena: "Arena", web: "ChangingWeb", chosen: "Chosen", every: "dict[str, Refresh | None]"
 ) -> "Iterator[tuple[str, ChangingCrawl]]":
     for name, refresh in every.items():
         with Progress(name, unit="s") as progress, chosen.blamed():
@@ -191,7 +194,7 @@ def crawled(
 
 
 def _crawl(
-    arena: Arena, web: "ChangingWeb", chosen: Chosen, refresh: "Refresh | None", progress: Progress
+    arena: "Arena", web: "ChangingWeb", chosen: "Chosen", refresh: "Refresh | None", progress: Progress
 ) -> "ChangingCrawl":
     from trapline.simulator.changing import simulate_changing
     from trapline.strategies.base.inputs import default_rules, inputs_for
@@ -210,18 +213,18 @@ def _crawl(
     )
 
 
-def page_values(arena: Arena) -> Any:
+def page_values(arena: "Arena") -> Any:
     """Return the values of pages: the chosen quality, or PageRank if the quality is not known beforehand."""
     return arena.pagerank if arena.quality is None else arena.quality
 
 
-def check_fits(options: ChangeOptions, conditions: CrawlConditions, log_file: Path | None) -> None:
+def check_fits(options: ChangeOptions, conditions: "CrawlConditions", log_file: Path | None) -> None:
     """Refuse options that a crawl of a changing web does not have, before anything that takes long."""
     for flag, given in (("--max-pages", conditions.max_pages), ("--speed-up", conditions.speed_up)):
         if given:
             raise ConfigError(f"{flag} has no effect with --changes, where --time ends the crawl; omit {flag}")
-    if conditions.world.robots:
-        raise ConfigError("--robots is not supported with --changes; omit it")
+    if conditions.world.robots:  # the default too
+        refuse(("robots",), "is not supported with --changes; omit it")
     if log_file is not None and len(options.refreshes()) > 1:
         raise ConfigError(
             f"--log {log_file}: one file cannot hold the logs of several crawls; give one policy and one share"
@@ -259,14 +262,15 @@ class ChangingRow:
 
 def simulate_changes(
     graph: Path,
-    chosen: Chosen,
-    conditions: CrawlConditions,
+    chosen: "Chosen",
+    conditions: "CrawlConditions",
     options: ChangeOptions,
     as_json: bool,
     plot_file: Path | None,
     log_file: Path | None,
 ) -> None:
     check_fits(options, conditions, log_file)
+    conditions = replace(conditions, world=replace(conditions.world, robots=False))
     _compile(options, chosen)
     arena = opened(graph, conditions)
     web = web_of(options, arena)
@@ -283,7 +287,7 @@ def simulate_changes(
         say_text(_table(rows, web, chosen, conditions))
 
 
-def _compile(options: ChangeOptions, chosen: Chosen) -> None:
+def _compile(options: ChangeOptions, chosen: "Chosen") -> None:
     import trapline.simulator.changing
     import trapline.simulator.driver  # noqa: F401  imports all kernels before they are counted
 
@@ -294,7 +298,7 @@ def _compile(options: ChangeOptions, chosen: Chosen) -> None:
             refresh.policy.compile()
 
 
-def _judged(name: str, crawl: "ChangingCrawl", arena: Arena) -> ChangingRow:
+def _judged(name: str, crawl: "ChangingCrawl", arena: "Arena") -> ChangingRow:
     from trapline.simulator import politeness_violations
     from trapline.simulator.changing_measures import measured
 
@@ -302,7 +306,7 @@ def _judged(name: str, crawl: "ChangingCrawl", arena: Arena) -> ChangingRow:
     return ChangingRow(name, crawl, found, politeness_violations(crawl.log, arena.web.site, arena.web.ips, crawl.rules))
 
 
-def _write_log(file: Path, crawl: "ChangingCrawl", arena: Arena) -> None:
+def _write_log(file: Path, crawl: "ChangingCrawl", arena: "Arena") -> None:
     from trapline.simulator.log import write_parquet
 
     made_by = {"strategy": crawl.strategy.name, "parameters": arena.conditions.parameters(crawl.rules)}
@@ -312,7 +316,7 @@ def _write_log(file: Path, crawl: "ChangingCrawl", arena: Arena) -> None:
 # ---- Table and plot.
 
 
-def _table(rows: list[ChangingRow], web: "ChangingWeb", chosen: Chosen, conditions: CrawlConditions) -> str:
+def _table(rows: list[ChangingRow], web: "ChangingWeb", chosen: "Chosen", conditions: "CrawlConditions") -> str:
     graph, changes = web.graph, web.changes
     size = f"{counted(graph.pages, 'page')}, {counted(graph.sites, 'site')}"
     changing = f"{counted(changes.updates, 'update')} in {duration(web.until_s)}"
@@ -344,7 +348,7 @@ def _cells(row: ChangingRow) -> list[str]:
 
 
 def _picture(
-    rows: list[ChangingRow], graph: Path, chosen: Chosen, conditions: CrawlConditions, options: ChangeOptions
+    rows: list[ChangingRow], graph: Path, chosen: "Chosen", conditions: "CrawlConditions", options: ChangeOptions
 ) -> bytes:
     from trapline.report.chart import Chart, ChartLine, axis
     from trapline.report.plot import chart_png
@@ -358,7 +362,7 @@ def _picture(
     x = axis(f"simulated time ({unit.name})", options.until_s / unit.seconds, tight=True)
     y = axis("quality of the pages with a fresh copy", 100.0, "%", tight=True)
     chart = Chart("fresh-quality", "Fresh quality", "average", x, y, lines)
-    about = f"{web_name(graph)}, {options.changes}, {chosen.name}\n{conditions.heading()}"
+    about = f"{web_name(graph)}, {options.changes}, {chosen.name}\n{heading(conditions)}"
     return chart_png(chart, "Freshness-weighted quality over time", about)
 
 
@@ -366,7 +370,7 @@ def _picture(
 
 
 def _for_machines(
-    graph: Path, rows: list[ChangingRow], chosen: Chosen, conditions: CrawlConditions, options: ChangeOptions
+    graph: Path, rows: list[ChangingRow], chosen: "Chosen", conditions: "CrawlConditions", options: ChangeOptions
 ) -> dict[str, Any]:
     from trapline import __version__
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.cli.options.scheduling import STRATEGY, check_history_used, chosen_by, ready
+from trapline.cli.options.scheduling import STRATEGY, check_history_used
 from trapline.cli.options.sections import Section, SectionedCommand, bundled
-from trapline.cli.options.simulated import SECTIONS, CrawlConditions, condition_options
+from trapline.cli.options.simulated import SECTIONS, condition_options, heading, other_options
 from trapline.cli.options.values import GRAPH_PATH
 from trapline.cli.simulate.arena import opened
 from trapline.cli.simulate.changing import CHANGES, REFRESH, ChangeOptions
 from trapline.cli.terminal.progress import compile_crawl, compile_ranks
-from trapline.cli.terminal.scoreboard import say_if_few, web_name, web_size
+from trapline.cli.terminal.scoreboard import say_if_few, web_name
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_bytes
 from trapline.terminal import say, say_json, say_text
@@ -22,6 +22,7 @@ from trapline.units import bytes_shown, duration
 
 if TYPE_CHECKING:
     from trapline.report import CrawlRecord
+    from trapline.simulator.conditions import CrawlConditions
 
 _FILE = click.Path(path_type=Path)
 _OUTPUT = Section(
@@ -42,10 +43,10 @@ _OUTPUT = Section(
 @_OUTPUT
 def simulate(
     graph: Path,
-    strategy: str | None,
+    strategy: str,
     page_rank: str | None,
     site_rank: str | None,
-    conditions: CrawlConditions,
+    conditions: "CrawlConditions",
     changing: ChangeOptions,
     as_json: bool,
     plot_file: Path | None,
@@ -57,6 +58,9 @@ def simulate(
     a change history, GAP is the mean time between two updates of a page, and LENGTH is the time until the history repeats. Refresh
     policies are azar, cgm, lambda-crawl, ncis, nutch, proportional, residual-life, uniform and xu. Defaults are in brackets.
     """
+    from trapline.api.simulation import simulate_in
+    from trapline.strategies.base.chosen import chosen_by, ready
+
     _check_outputs(plot_file, log_file)
     chosen = ready(chosen_by(strategy, page_rank, site_rank), conditions.quality, conditions.history is not None)
     check_history_used([chosen.strategy])
@@ -68,17 +72,16 @@ def simulate(
     compile_ranks([chosen])
     compile_crawl()
     arena = opened(graph, conditions)
-    crawl = arena.crawl(chosen)
-    record = arena.judge(crawl, arena.reference_rate(chosen))
-    parameters = conditions.parameters(crawl.rules)
+    found = simulate_in(arena, chosen)
+    record = found.record
     if log_file:
-        arena.write_log(crawl, log_file)
+        found.save_log(log_file)
         _say_written(log_file)
     if plot_file:
         _write_plot(plot_file, graph, record, conditions)
     # Files come first: the reader of stdout may be gone.
     if as_json:
-        say_json(_for_machines(graph, record, parameters))
+        say_json(_for_machines(graph, record, found.parameters))
     else:
         say_text(_table(record, conditions))
     say_if_few([record])
@@ -106,11 +109,11 @@ def _for_machines(graph: Path, record: "CrawlRecord", parameters: dict[str, Any]
     }
 
 
-def _write_plot(file: Path, graph: Path, record: "CrawlRecord", conditions: CrawlConditions) -> None:
+def _write_plot(file: Path, graph: Path, record: "CrawlRecord", conditions: "CrawlConditions") -> None:
     from trapline.report import orders_png
 
     title = f"How early {record.strategy} collects PageRank"
-    write_bytes(file, orders_png([record], title, f"{web_name(graph)}: {web_size(record)}\n{conditions.heading()}"))
+    write_bytes(file, orders_png([record], title, f"{web_name(graph)}: {record.web_size}\n{heading(conditions)}"))
     _say_written(file)
 
 
@@ -118,12 +121,12 @@ def _say_written(file: Path) -> None:
     say(f"wrote {file}", err=True)  # stdout is for the result, which may be piped
 
 
-def _table(record: "CrawlRecord", conditions: CrawlConditions) -> str:
+def _table(record: "CrawlRecord", conditions: "CrawlConditions") -> str:
     reached = "nothing left to fetch" if record.drained else "stopped before the end"
     rows = {
         "strategy": record.strategy,
         "page rank x site rank": f"{record.page_rank} x {record.site_rank}",
-        "web": web_size(record),
+        "web": record.web_size,
         "connections": conditions.connections_and_rules(),
         "network": conditions.world.summary(),
         **_others(conditions),
@@ -150,8 +153,8 @@ def _table(record: "CrawlRecord", conditions: CrawlConditions) -> str:
     return "\n".join(f"{name:33}{value}" for name, value in rows.items())
 
 
-def _others(conditions: CrawlConditions) -> dict[str, str]:
-    others = conditions.others()
+def _others(conditions: "CrawlConditions") -> dict[str, str]:
+    others = other_options(conditions)
     return {"other options": others} if others else {}
 
 
@@ -191,7 +194,7 @@ def _locality(record: "CrawlRecord") -> str:
     return f"{found.visit:.1%} same visit, {found.site:.1%} site, {found.address:.1%} address"
 
 
-def _unseen(conditions: CrawlConditions) -> str:
+def _unseen(conditions: "CrawlConditions") -> str:
     """Return the limits of the audit, which sees only the log."""
     smaller = "all sites checked against the smaller delay, " if conditions.rules.small_site_pages else ""
     return f"{smaller}back-off not checked"

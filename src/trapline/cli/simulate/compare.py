@@ -1,33 +1,31 @@
 """`trapline compare`: crawls the same web with several strategies and compares them."""
 
 import json
-import re
 import textwrap
-import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.cli.options.scheduling import Chosen, check_history_used, named, named_strategies, ready
+from trapline.cli.options.scheduling import check_history_used
 from trapline.cli.options.sections import Section, SectionedCommand
-from trapline.cli.options.simulated import CrawlConditions, Variant, common_options, common_summary, sweep_options
+from trapline.cli.options.simulated import common_options, heading, other_options, sweep_options
 from trapline.cli.options.values import GRAPH_PATH
-from trapline.cli.simulate.arena import Arena, opened
+from trapline.cli.simulate.arena import opened
 from trapline.cli.terminal.errors import INTERRUPTED, complain
 from trapline.cli.terminal.progress import compile_crawl, compile_ranks, step
-from trapline.cli.terminal.scoreboard import grid_text, say_if_few, scoreboard, web_name, web_size
+from trapline.cli.terminal.scoreboard import grid_text, say_if_few, scoreboard, web_name
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_bytes, write_json, write_text
 from trapline.terminal import say, say_text
 from trapline.units import duration
 
 if TYPE_CHECKING:
-    from trapline.report import CrawlRecord
+    from trapline.api.simulated_crawl import Comparison
+    from trapline.simulator.conditions import Variant
 
 _OUTPUT = Section(
     "Output",
@@ -43,7 +41,7 @@ _OUTPUT = Section(
 @click.argument("strategies", nargs=-1, metavar="[STRATEGY]...")
 @sweep_options()
 @_OUTPUT
-def compare(graph: Path, strategies: tuple[str, ...], variants: list[Variant], output: Path, logs: bool) -> int:
+def compare(graph: Path, strategies: tuple[str, ...], variants: "list[Variant]", output: Path, logs: bool) -> int:
     """Crawl GRAPH with each STRATEGY under the same conditions, and compare how early each one fetches good pages.
 
     A STRATEGY is a name, a Python file (.py), or a pair of ranks, PAGE+SITE, such as opic+crawl-ability. If you
@@ -55,30 +53,21 @@ def compare(graph: Path, strategies: tuple[str, ...], variants: list[Variant], o
     Prints a table and writes compare.html, plots and compare.json. A TIME is in seconds or has a unit: 250ms, 2min, 1h. A SHARE is 0.05
     or 5%, or "model" for the value of the server model. Defaults are in brackets.
     """
+    from trapline.api.simulation import chosen_strategies, compare_in, crawl_label
+
     conditions = variants[0].conditions
-    every = _chosen(strategies or named_strategies(conditions.quality, conditions.history is not None), conditions)
+    every = chosen_strategies(strategies, conditions)
     check_history_used([chosen.strategy for chosen in every])
-    check_folder(output, [_label(chosen, variant) for chosen in every for variant in variants] if logs else [])
+    logged = [crawl_label(chosen, variant) for chosen in every for variant in variants] if logs else []
+    check_folder(output, logged)
     compile_ranks(every)
     compile_crawl()
     arena = opened(graph, conditions)
-    found = compare_all(arena, every, variants, output if logs else None)
-    return close(found, variants, output, web_name(graph))
+    found = compare_in(arena, every, variants, web_name(graph), output if logs else None)
+    return close(found, variants, output)
 
 
-def _chosen(names: tuple[str, ...] | list[str], conditions: CrawlConditions) -> list[Chosen]:
-    every = [ready(named(name), conditions.quality, conditions.history is not None) for name in dict.fromkeys(names)]
-    times = Counter(log_name(chosen.name) for chosen in every)
-    for chosen in every:
-        if times[log_name(chosen.name)] > 1:
-            raise ConfigError(f"two strategies have the name {chosen.name!r}; give each one only once, or rename one")
-    return every
-
-
-# ---- Several strategies on one arena: run one after the other, shown as a table, written as HTML, plots and JSON.
-#
-# Finished crawls are kept in any case: a strategy that fails is reported along with the results of the others, and Ctrl-C ends the
-# comparison but keeps its results so far.
+# ---- The results: shown as a table, written as HTML, plots and JSON.
 
 PAGE, JSON = "compare.html", "compare.json"
 # The charts of report.chart, repeated because the folder is checked before any crawl. A test compares the two.
@@ -94,61 +83,10 @@ PLOTS = (
 )
 
 
-@dataclass(slots=True)
-class Comparison:
-    """The results so far."""
-
-    wanted: int
-    records: list["CrawlRecord"] = field(default_factory=list)
-    failures: dict[str, Exception] = field(default_factory=dict)
-    interrupted: bool = False
-    seconds: float = 0.0
-
-
-def compare_all(
-    arena: Arena, every: Sequence[Chosen], variants: Sequence[Variant], logs: Path | None = None
-) -> Comparison:
-    """Crawl with each strategy under all conditions in turn. `logs`: folder for the logs of the crawls."""
-    crawls = [(chosen, variant) for chosen in every for variant in variants]
-    found, started = Comparison(len(crawls)), time.perf_counter()
-    references: dict[tuple[str, CrawlConditions], float | None] = {}
-    for number, (chosen, variant) in enumerate(crawls, 1):
-        name = _label(chosen, variant)
-        try:
-            title, own = f"{name} ({number} of {len(crawls)})", arena.under(variant.conditions)
-            crawl = own.crawl(chosen, title)
-            key = (chosen.name, variant.conditions.for_reference())
-            if key not in references:
-                references[key] = own.reference_rate(chosen, title)
-            judged = own.judge(crawl, references[key])
-            shown = (variant.label if len(every) == 1 else name) if variant.label else ""
-            found.records.append(replace(judged, variant=variant.values, label=shown))
-            if logs:
-                own.write_log(crawl, logs / log_name(name))
-        except KeyboardInterrupt:
-            found.interrupted = True
-            break
-        except Exception as error:  # any error of one strategy; the others go on
-            found.failures[name] = error
-    found.seconds = time.perf_counter() - started
-    return found
-
-
-def _label(chosen: Chosen, variant: Variant) -> str:
-    return f"{chosen.name}, {variant.label}" if variant.label else chosen.name
-
-
-def log_name(strategy: str) -> str:
-    """
-    >>> log_name("opic x crawl-ability")
-    'log-opic-x-crawl-ability.parquet'
-    """
-    plain = re.sub(r"[^\w.-]+", "-", strategy)
-    return f"log-{plain}.parquet"
-
-
 def check_folder(folder: Path, logs: Sequence[str] = ()) -> None:
     """Create the folder, and check before the first crawl that all files can be written there."""
+    from trapline.api.simulation import log_name
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -168,36 +106,42 @@ def _is_ours(folder: Path) -> bool:
     return isinstance(found, dict) and {"trapline", "crawls"} <= found.keys()
 
 
-def _write(found: Comparison, variants: Sequence[Variant], folder: Path, web: str) -> None:
+def _write(found: "Comparison", variants: "Sequence[Variant]", folder: Path) -> None:
     from trapline.report import compare_page, plots_png
+    from trapline.simulator.conditions import common_summary
 
+    web, records = found.web, found.records
     for name in (PAGE, *PLOTS):  # of an earlier comparison: an interrupt must not leave a mixture
         (folder / name).unlink(missing_ok=True)
-    write_json(folder / JSON, _for_machines(found, web, variants))
-    title, subtitle = f"Crawl orders of {web}", f"{web_size(found.records[0])}; {common_summary(variants)}"
-    with step("drawing", len(found.records), "crawls"):
-        write_text(folder / PAGE, compare_page(found.records, title, subtitle, common_options(variants)))
-        pictures = plots_png(found.records, f"{web}: {web_size(found.records[0])}\n{_heading(variants)}")
+    write_json(folder / JSON, _for_machines(found, variants))
+    title, subtitle = f"Crawl orders of {web}", f"{records[0].web_size}; {common_summary(variants)}"
+    with step("drawing", len(records), "crawls"):
+        write_text(folder / PAGE, compare_page(records, title, subtitle, common_options(variants)))
+        pictures = plots_png(records, f"{web}: {records[0].web_size}\n{_heading(variants)}")
         for name, png in pictures.items():
             write_bytes(folder / f"{name}.png", png)
     say(f"wrote {folder / PAGE}, {JSON} and {len(pictures)} plots (.png)", err=True)
 
 
-def _heading(variants: Sequence[Variant]) -> str:
+def _heading(variants: "Sequence[Variant]") -> str:
     """Return the conditions that all crawls share, and the values of those that differ."""
+    from trapline.simulator.conditions import common_summary
+
     first = variants[0].conditions
     if len(variants) == 1:
-        return first.heading()
-    lines = (textwrap.wrap(text, 79, break_on_hyphens=False) for text in (common_summary(variants), first.others()))
+        return heading(first)
+    lines = (
+        textwrap.wrap(text, 79, break_on_hyphens=False) for text in (common_summary(variants), other_options(first))
+    )
     return "\n".join(chain.from_iterable(lines))
 
 
-def _for_machines(found: Comparison, web: str, variants: Sequence[Variant]) -> dict[str, Any]:
+def _for_machines(found: "Comparison", variants: "Sequence[Variant]") -> dict[str, Any]:
     from trapline import __version__
 
     return {
         "trapline": __version__,
-        "web": web,
+        "web": found.web,
         "parameters": variants[0].conditions.parameters(),
         "sweep": {option: list(dict.fromkeys(v.values[option] for v in variants)) for option in variants[0].values},
         "crawls": [asdict(record) for record in found.records],
@@ -206,14 +150,14 @@ def _for_machines(found: Comparison, web: str, variants: Sequence[Variant]) -> d
     }
 
 
-def close(found: Comparison, variants: Sequence[Variant], folder: Path, web: str) -> int:
+def close(found: "Comparison", variants: "Sequence[Variant]", folder: Path) -> int:
     """Write and show the results, report the failures, and return the exit code."""
     from trapline.report.table import grids
 
     done = len(found.records)
     if done:
-        _write(found, variants, folder, web)  # files come first: the reader of stdout may be gone
-        say_text(f"{web}: {web_size(found.records[0])}\n{_heading(variants)}\n")
+        _write(found, variants, folder)  # files come first: the reader of stdout may be gone
+        say_text(f"{found.web}: {found.records[0].web_size}\n{_heading(variants)}\n")
         say_text(f"{scoreboard(found.records)}\n{done} crawl{'' if done == 1 else 's'} in {duration(found.seconds)}.")
         for grid in grids(found.records):
             say_text(f"\n{grid_text(grid)}")

@@ -10,15 +10,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Self, TextIO
 
-from trapline.cli.options.scheduling import Chosen
+from trapline.progress import CountCallback
 from trapline.terminal import rewrite_line, say_to
 from trapline.units import duration
 
 if TYPE_CHECKING:
     from trapline.refresh import Policy
+    from trapline.strategies.base.chosen import Chosen
 
 _REDRAW_S = 0.1  # fast enough for the eye, slow enough to cost nothing
 _SETTLED_S = 1.0  # a rate over less time would be a guess
@@ -158,7 +159,7 @@ def compile_replay(quiet: bool = False, within: Sequence[str] = ()) -> None:
     compile_kernels(quiet, (*within, "trapline.frontier.replay") if within else ())
 
 
-def compile_ranks(every: Sequence[Chosen], quiet: bool = False) -> None:
+def compile_ranks(every: Sequence["Chosen"], quiet: bool = False) -> None:
     """Compile ranks before the long part, and apart from the crawl, where an error would have other causes."""
     with Progress("compiling ranks", plain_every_s=2.0, quiet=quiet) as progress:
         for number, chosen in enumerate(every):
@@ -182,3 +183,15 @@ def step(what: str, number: int, unit: str = "pages") -> Iterator[None]:
     with Progress(what, plain_every_s=0.0 if number > _MANY_PAGES else math.inf) as progress:
         progress.update(0, number, unit)
         yield
+
+
+class TerminalSteps:
+    """Shows each step of long work as a progress line."""
+
+    @contextmanager
+    def counted(self, what: str, unit: str) -> Iterator[CountCallback]:
+        with Progress(what, unit=unit) as progress:
+            yield progress.update
+
+    def single(self, what: str, number: int, unit: str) -> AbstractContextManager[None]:
+        return step(what, number, unit)

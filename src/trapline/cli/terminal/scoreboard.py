@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trapline.terminal import say
-from trapline.units import counted, three_digits, time_unit
+from trapline.units import three_digits, time_unit
 
 if TYPE_CHECKING:
     from trapline.report import CrawlRecord
@@ -51,10 +51,6 @@ def race(records: "Records") -> str:
         _column("rules\nbroken", [record.politeness_violations for record in records], "{:,}".format),
     ]
     return "\n".join((*_lines(records, shown), "", f"{BEST} best value of the column."))
-
-
-def web_size(record: "CrawlRecord") -> str:
-    return f"{counted(record.pages, 'page')}, {counted(record.links, 'link')}, {counted(record.sites, 'site')}"
 
 
 def web_name(graph: Path) -> str:

@@ -10,6 +10,7 @@ from trapline import __version__
 from trapline.crawler.discovery.scope import ANY, Scope
 from trapline.crawler.discovery.site_settings import SiteSettings, SiteTables
 from trapline.crawler.store.settings import StoreSettings
+from trapline.defaults import CONNECTIONS, DELAY_S, PAGES_PER_SITE, PAUSE_S, PER_CONNECTION, QUALITY, STRATEGY
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.limits import Limits
 from trapline.frontier import Rules
@@ -19,10 +20,6 @@ AGENT = (
     "trapline"  # the name of the crawler in its user agent and, unless the user says otherwise, for robots.txt files
 )
 PROTOCOLS = ("1.0", "1.1", "pipelining")
-# Sources of the defaults. Delay (w): castillo04, "under 15 s is impolite". Pages per connection (k), and one second between two of them:
-# what a reader with a browser requests from a site before leaving it. Connections (r): cao fig. 4, no gain past 96. Pages per site:
-# castillo04, against traps.
-DELAY_S, PAUSE_S, PER_CONNECTION, CONNECTIONS, PAGES_PER_SITE = 15.0, 1.0, 10, 100, 25_000
 
 
 def live_rules(**changes: Any) -> Rules:
@@ -44,10 +41,10 @@ class RefreshOptions:
 @dataclass(frozen=True, slots=True)
 class CrawlOptions:
     seeds: tuple[str, ...]  # canonical URLs
-    strategy: str = "crawl-ability"
+    strategy: str = STRATEGY
     page_rank: str | None = None
     site_rank: str | None = None
-    quality: str = "opic"
+    quality: str = QUALITY
     history: str | None = None
     modules: str = ""  # the folder of the user's module, if `quality` names one
     # The user's function for each page, MODULE:NAME or FILE.py:NAME, and the folder in which a module is looked up.

@@ -8,14 +8,15 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from trapline.crawler.discovery.scope import ANY
 from trapline.crawler.discovery.site_settings import SiteSettings, read_tables
-from trapline.crawler.engine.options import AGENT, PAUSE_S, PROTOCOLS, CrawlOptions, RefreshOptions
-from trapline.crawler.engine.setting_bounds import BOUNDS
+from trapline.crawler.engine.options import AGENT, PROTOCOLS, CrawlOptions, RefreshOptions
+from trapline.defaults import CONNECTIONS, QUALITY, STRATEGY
+from trapline.defaults import pause_s as default_pause_s
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.dns import read_hosts
 from trapline.fetch.http.mime_filter import read_types
@@ -24,7 +25,9 @@ from trapline.fetch.http.user_headers import check_user_agent, read_headers
 from trapline.fetch.limits import Limits
 from trapline.fetch.urls import MOST_URL, canonical
 from trapline.frontier import Rules
+from trapline.frontier.rules import RuleSettings
 from trapline.refresh.policy import policy_named
+from trapline.setting_bounds import BOUNDS
 from trapline.strategies.base.choice import absolute
 
 _NOT_A_URL = "not an http or https URL; give one such as https://example.org/"
@@ -34,19 +37,19 @@ _PASSWORD = re.compile(r"(?!mailto:)(?:\w+:[/\\]+)?[^/\\?#:]*:[^/\\?#]*@")  # ht
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrawlSettings:
+class CrawlSettings(RuleSettings):
     """See `trapline crawl --help`: every field is the option of the same name."""
 
-    connections: int = 100
+    connections: int = CONNECTIONS
     max_pages: int | None = None
     max_time: float | None = None
     max_bytes: float | None = None
     seed: int = 0
     # strategy
-    strategy: str = "crawl-ability"
+    strategy: str = STRATEGY
     page_rank: str | None = None
     site_rank: str | None = None
-    quality: str = "opic"
+    quality: str = QUALITY
     history: str | Path | None = None
     # scope
     scope: str = "host"
@@ -65,19 +68,6 @@ class CrawlSettings:
     refresh_share: float = 0.5
     refresh_price: float | None = None
     refresh_rate: float | None = None
-    # politeness
-    delay: float = 15.0
-    ip_delay: float | None = None
-    small_site_pages: int = 0
-    small_site_delay: float = 15.0
-    per_connection: int = 10
-    retries: int = 2
-    backoff: float = 60.0
-    max_backoff: float = 3600.0
-    # limits
-    max_pages_per_site: int = 25_000
-    max_depth: int = 0
-    max_depth_dynamic: int = 0
     # network
     pause: float | None = None
     http: str = "1.1"
@@ -102,41 +92,16 @@ class CrawlSettings:
     proxy_names: bool = False
     no_robots: bool = False
     site: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # settings of single sites, by host
-    # batches and PageRank runs
-    batch: int = 0
-    batch_ahead: bool = False
-    batch_min_active: int = 0
-    rescore: int = 0
-    # estimates of a site's times
-    estimator: str = "average"
-    alpha: float = 0.8
-    first_connection: float | None = None
-    first_response: float | None = None
-    first_requests: int = 50
     # output
     metadata: bool = False
     warc_size: int = 1_000_000_000
     warc_prefix: str = "trapline"
 
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "CrawlSettings":
-        """Return the settings with these names. Raise `ConfigError` if there is no setting of a name."""
-        names = [one.name for one in fields(cls)]
-        for name in given:
-            if name not in names:
-                raise ConfigError(f"a crawl has no setting {name!r}; {nearest(name, names)}")
-        return cls(**given)
-
-    def changed(self, changes: Mapping[str, Any]) -> "CrawlSettings":
-        """Return the settings with some of them changed."""
-        type(self).of(changes)  # raises ConfigError for unknown names
-        return replace(self, **changes)
-
     def options(self, seeds: Iterable[str]) -> CrawlOptions:
         """Return the options of a crawl from these seeds, which are canonical. Raise `ConfigError` if a setting is invalid, or
         has no effect without another one."""
         self._check()
-        pause_s = min(PAUSE_S, self.delay) if self.pause is None else self.pause
+        pause_s = default_pause_s(self.delay) if self.pause is None else self.pause
         quality = str(Path(self.quality).absolute()) if Path(self.quality).is_file() else self.quality
         return CrawlOptions(
             seeds=tuple(dict.fromkeys(seeds)),
@@ -188,19 +153,12 @@ class CrawlSettings:
         )
 
     def _check(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.name in BOUNDS and value is not None:
-                BOUNDS[one.name].check(one.name, value)
-            if one.name in _TEXTS and not isinstance(value, str):
-                raise ConfigError(f"{one.name}: {value!r} is not a text")
+        self.check(BOUNDS)
         if self.http not in PROTOCOLS:
             raise ConfigError(f"http is {self.http!r}; {nearest(self.http, PROTOCOLS)}")
         if self.no_robots and not self.own_hosts:
             raise ConfigError("--no-robots holds for your own hosts only; name them with --own-hosts HOST")
         check_user_agent(self.user_agent, self.contact, self.robots_token)
-        if not self.batch and (self.batch_ahead or self.batch_min_active):
-            raise ConfigError("--batch-ahead and --batch-min-active have no effect without batches; also give --batch")
 
     def _headers(self) -> tuple[str, ...]:
         return tuple(f"{name}: {value}" for name, value in read_headers(_several(self.header)).items())
@@ -233,29 +191,8 @@ class CrawlSettings:
         return tables
 
     def _rules(self) -> Rules:
-        first = {"first_connection_s": self.first_connection, "first_response_s": self.first_response}
-        return Rules(
-            delay_s=self.delay,
-            ip_delay_s=self.ip_delay,
-            small_site_pages=self.small_site_pages,
-            small_site_delay_s=self.small_site_delay,
-            per_connection=1 if self.http == "1.0" else self.per_connection,
-            retries=self.retries,
-            backoff_s=self.backoff,
-            backoff_most_s=self.max_backoff,
-            pages_per_site=self.max_pages_per_site,
-            depth_static=self.max_depth,
-            depth_dynamic=self.max_depth_dynamic,
-            batch=self.batch,
-            batch_ahead=self.batch_ahead,
-            batch_least_active=self.batch_min_active,
-            rescore=self.rescore,
-            estimator=self.estimator,
-            alpha=self.alpha,
-            first_requests=self.first_requests,
-            pipelining=self.http == "pipelining",
-            **{name: value for name, value in first.items() if value is not None},
-        )
+        own_k = {"per_connection": 1} if self.http == "1.0" else {}
+        return self.rules(pipelining=self.http == "pipelining", **own_k)
 
     def _refresh(self) -> RefreshOptions | None:
         if not self.refresh and not self.continuous:
@@ -271,12 +208,6 @@ class CrawlSettings:
             rate=_limit(self.refresh_rate),
             continuous=self.continuous,
         )
-
-
-_TEXTS = (
-    "strategy", "quality", "scope", "refresh_policy", "http", "contact", "user_agent", "robots_token", "proxy", "estimator",
-    "warc_prefix",
-)  # fmt: skip
 
 
 def _several(given: str | Sequence[str]) -> tuple[str, ...]:

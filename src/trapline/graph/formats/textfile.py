@@ -95,6 +95,14 @@ def rows(file: Path, progress: ProgressCallback = no_progress) -> Iterator[tuple
             yield row, line.rstrip(b"\r")
 
 
+def named_rows(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield (row, text) for each line that is not empty and does not begin with #."""
+    for row, line in rows(file):
+        name = text(file, row, line).strip()
+        if name and not name.startswith("#"):
+            yield row, name
+
+
 def head(file: Path) -> list[bytes]:
     """Return the first rows of a file, by which its format is recognised, as far as it can be read.
 

@@ -1,4 +1,5 @@
-"""The bounds of the settings that are numbers. They are those of the options of `trapline crawl`; a test compares the two."""
+"""The bounds of the settings that are numbers, of live and simulated crawls. They are those of the options of `trapline crawl` and
+`simulate`; tests compare them."""
 
 import math
 from typing import Any, NamedTuple
@@ -73,3 +74,14 @@ BOUNDS = {
     "first_requests": _count(1),
     "warc_size": _BYTES,
 }
+
+OF_SIMULATIONS = {
+    **BOUNDS,
+    "connections": _count(1),
+    "timeout": _seconds(),
+    "page_seconds": _seconds(1e-6),
+    "requests": _count(0),
+    "keep_alive": _seconds(),
+}
+# A number, or a word.
+del OF_SIMULATIONS["pause"]

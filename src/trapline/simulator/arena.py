@@ -1,0 +1,115 @@
+"""The web of a comparison: the same pages, servers, seeds and values for every strategy.
+
+This module samples what the conditions require, and runs crawls on it. It reads no graph, and shows nothing: it reports its progress.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trapline.graph import Graph, depths, pagerank
+from trapline.progress import CalledSteps, ProgressSteps
+from trapline.servers.sampled import Servers
+from trapline.simulator import timing
+from trapline.simulator.conditions import CrawlConditions
+from trapline.simulator.driver import Crawl, simulate
+from trapline.simulator.log import write_parquet
+from trapline.simulator.network import Network
+from trapline.simulator.seeds import seed_pages
+from trapline.strategies.base.chosen import Chosen
+from trapline.strategies.base.inputs import (
+    CrawlHistory,
+    default_rules,
+    history_values,
+    inputs_for,
+    quality_values,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    conditions: CrawlConditions
+    web: Graph
+    pagerank: NDArray[np.float64]
+    quality: NDArray[np.float64] | None
+    history: CrawlHistory | None
+    servers: Servers
+    network: Network
+    seeds: NDArray[np.int32] | None
+    depth: NDArray[np.int32]  # clicks from the nearest seed
+    steps: ProgressSteps
+
+    def under(self, conditions: CrawlConditions) -> "Arena":
+        """Return the arena with other connections, rules or network, and the same web, servers and values."""
+        return replace(self, conditions=conditions, network=conditions.world.network(conditions.rules.delay_s))
+
+    @property
+    def measure(self) -> tuple[NDArray[np.float64] | None, str | None]:
+        """Values that crawls are judged by besides PageRank, and their name; None: PageRank alone."""
+        if self.conditions.quality == "pagerank" or self.quality is None:  # OPIC's values are not known beforehand
+            return None, None
+        return self.quality, self.conditions.quality
+
+    def crawl(self, chosen: Chosen, label: str = "crawling") -> Crawl:
+        return self._crawl(chosen, label, self.conditions.connections, self.network)
+
+    def reference_rate(self, chosen: Chosen, label: str = "crawling") -> float | None:
+        """Return the pages per second of one connection with unlimited bandwidth, the reference of the speed-up.
+
+        Return None if the speed-up was not requested.
+        """
+        if not self.conditions.speed_up:
+            return None
+        unlimited = replace(self.network, bandwidth=math.inf)
+        return timing.rate(self._crawl(chosen, f"{label}, one connection", 1, unlimited).log)
+
+    def _crawl(self, chosen: Chosen, label: str, connections: int, network: Network) -> Crawl:
+        """Run one crawl. Errors in a strategy from a user's file are reported as errors of that file."""
+        given, strategy = self.conditions, chosen.strategy
+        with self.steps.counted(label, "pages") as progress, chosen.blamed():
+            return simulate(
+                self.web,
+                strategy,
+                default_rules(strategy, given.rules, self.web.pages),
+                # No site has two connections, so more connections than sites are useless; slots for 10^9 would fill the memory.
+                connections=min(connections, self.web.sites),
+                servers=self.servers,
+                network=network,
+                seeds=self.seeds,
+                most=given.max_pages,
+                inputs=inputs_for(strategy, self.web, self.pagerank, self.quality, self.history, given.seed),
+                seed=given.seed,
+                progress=progress,
+            )
+
+    def write_log(self, crawl: Crawl, file: Path) -> None:
+        with self.steps.single("writing the log", len(crawl.log.page), "pages"):
+            write_parquet(crawl.log, self.web, self.servers.size, file, self.made_by(crawl))
+
+    def made_by(self, crawl: Crawl) -> dict[str, object]:
+        """Return what a log says about its crawl."""
+        return {"strategy": crawl.strategy.name, "parameters": self.conditions.parameters(crawl.rules)}
+
+
+def arena_of(web: Graph, conditions: CrawlConditions, steps: ProgressSteps | None = None) -> Arena:
+    """Return the arena of a graph. Seeds and values, where users make errors, are read before the long parts."""
+    steps = steps or CalledSteps()
+    seeds = None if conditions.seeds is None else seed_pages(conditions.seeds, web)
+    history = history_values(conditions.history, web, pagerank) if conditions.history else None
+    with steps.single("PageRank", web.pages, "pages"):
+        rank = pagerank(web)
+    return Arena(
+        conditions,
+        web,
+        rank,
+        quality=quality_values(conditions.quality, web, rank, conditions.seed),
+        history=history,
+        servers=conditions.world.servers_of(web, conditions.seed),
+        network=conditions.world.network(conditions.rules.delay_s),
+        seeds=seeds,
+        depth=depths(web, seeds),
+        steps=steps,
+    )
