@@ -1,8 +1,10 @@
 """The programs in examples/ run."""
 
+import asyncio
 import json
 import runpy
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +15,8 @@ import trapline
 from tests.cli.crawling import FAST
 from tests.crawler.small_server import NOT_FOUND, SmallServer, page, small_server
 from trapline import cli
+from tests.crawler.small_server import NOT_FOUND, SmallServer, page, small_server, text
+from trapline.graph import generate, save
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -75,3 +79,46 @@ def test_own_quality(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsy
 def test_one_section(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     run("one_section.py", monkeypatch, server)
     assert [line.split()[1].partition("/docs/")[2] for line in capsys.readouterr().out.splitlines()] == ["", "a"]
+
+
+def test_own_crawler(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    run("own_crawler.py", monkeypatch, server, "2")
+    assert [line.partition("/docs/")[2] for line in capsys.readouterr().out.splitlines()] == ["", "a"]
+
+
+def test_own_crawler_obeys_robots_and_delays_and_tries_again() -> None:
+    asked: list[tuple[float, str]] = []
+
+    def web(host: str, target: str) -> bytes:
+        asked.append((time.time(), target))
+        if target == "/robots.txt":
+            return text("User-agent: *\nDisallow: /private")
+        if target == "/broken" and [url for _, url in asked].count("/broken") == 1:
+            return page(status="503 Busy")
+        return page("/a", "/private", "/gone", "/broken") if target == "/" else page()
+
+    OwnCrawler = runpy.run_path(str(EXAMPLES / "own_crawler.py"))["OwnCrawler"]
+    with small_server(web, ("127.0.0.1",)) as server:
+        home = f"http://127.0.0.1:{server.port}/"
+        crawler = OwnCrawler(home, 100, trapline.Rules(delay_s=0.2, per_connection=5, backoff_s=0.2))
+        asyncio.run(crawler.run())
+    assert sorted(url.partition(home)[2] for url in crawler.fetched) == ["", "a", "broken", "gone"]
+    urls = [url for _, url in asked]
+    assert "/private" not in urls and urls[0] == "/robots.txt" and urls.count("/broken") == 2
+    assert asked[urls.index("/a")][0] - asked[urls.index("/")][0] >= 0.2
+
+
+def test_the_how_to_shows_the_own_crawler() -> None:
+    text = (EXAMPLES.parent / "docs" / "how-to" / "drive-the-frontier.md").read_text()
+    assert f"```python\n{(EXAMPLES / 'own_crawler.py').read_text()}```" in text
+
+
+def test_compare_strategies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(generate(200, 10, seed=3), tmp_path / "web")
+    monkeypatch.setattr(sys, "argv", ["compare_strategies.py", str(tmp_path / "web"), str(tmp_path / "page.html")])
+    runpy.run_path(str(EXAMPLES / "compare_strategies.py"), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 9 and sum("w = 5s" in line for line in lines) == 4
+    assert "<html" in (tmp_path / "page.html").read_text()
