@@ -42,7 +42,7 @@ def main() -> None:
         os.chdir(folder)
         trapline("warmup")
         trapline("graph generate --pages 100000 --sites 2000 --seed 1 -o large")
-        trapline("compare large breadth-first opic larger-sites-first crawl-ability --connections 64 -o readme")
+        trapline("compare large breadth-first opic larger-sites-first crawl-ability -o readme")
         shutil.copy("readme/quality-time.png", IMAGES / "compare.png")
         trapline("graph generate --pages 2000 --sites 40 --seed 1 -o web")
         with served_web():

@@ -13,9 +13,8 @@ import pytest
 
 import trapline
 from tests.cli.crawling import FAST
-from tests.crawler.small_server import NOT_FOUND, SmallServer, page, small_server
-from trapline import cli
 from tests.crawler.small_server import NOT_FOUND, SmallServer, page, small_server, text
+from trapline import cli
 from trapline.graph import generate, save
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
