@@ -133,6 +133,8 @@ def test_results_convert_to_pandas_and_files(web: Graph, tmp_path: Path) -> None
     assert isinstance(crawl.to_arrow(), pa.Table)
     with pytest.raises(ConfigError, match=r"trapline\.simulate"):
         _ = comparison["opic"].fetches
+    assert repr(comparison) == "<Comparison of 2 crawls: opic, depth>"
+    assert repr(crawl) == "<SimulatedCrawl 'opic': 50 of 300 pages>"
     with pytest.raises(KeyError, match="did you mean 'opic'"):
         comparison["opik"]
 

@@ -13,12 +13,13 @@ from trapline.simulator.arena import Arena
 from trapline.simulator.conditions import CrawlConditions, Variant, common_summary
 from trapline.simulator.log import log_table
 from trapline.simulator.site_totals import SiteTotals
+from trapline.units import counted
 
 _PLAIN = (str, int, float, bool, type(None))
 _NO_LOG = "a comparison keeps no log of its crawls; call trapline.simulate with this strategy to get one"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SimulatedCrawl:
     """A simulated crawl: the result of `trapline.simulate`, or one crawl of a `Comparison`.
 
@@ -30,10 +31,13 @@ class SimulatedCrawl:
     web: str
     """The name of the graph."""
     conditions: CrawlConditions
-    settings: Mapping[str, Any] = field(repr=False)
-    _arena: Arena = field(repr=False)
-    _sites: SiteTotals | None = field(repr=False)
-    _crawl: Crawl | None = field(default=None, repr=False)
+    settings: Mapping[str, Any]
+    _arena: Arena
+    _sites: SiteTotals | None
+    _crawl: Crawl | None = None
+
+    def __repr__(self) -> str:
+        return f"<SimulatedCrawl {self.name!r}: {self.record.pages_fetched:,} of {counted(self.record.pages, 'page')}>"
 
     @property
     def name(self) -> str:
@@ -95,7 +99,7 @@ class SimulatedCrawl:
         return self._crawl
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Comparison:
     """Simulated crawls of one web, one per strategy and combination of conditions: the result of `trapline.compare`.
 
@@ -110,6 +114,9 @@ class Comparison:
     failures: dict[str, Exception] = field(default_factory=dict)
     interrupted: bool = False
     seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {counted(len(self.crawls), 'crawl')}: {', '.join(crawl.name for crawl in self.crawls)}>"
 
     @property
     def records(self) -> list[CrawlRecord]:
