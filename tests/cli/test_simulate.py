@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.cli.paper_options import PAPERS
 from trapline.cli import run
+from trapline.crawler.engine.settings import CrawlSettings
 from trapline.graph import generate, load_graph, pagerank, save
 from trapline.strategies import pair
 
@@ -89,6 +91,20 @@ def test_the_default_output_is_a_table(web: str, capsys: Captured) -> None:
     assert "politeness violations            0 (back-off not checked)\n" in said
     assert "r = 100 connections, w = 15 s, k = 10\n" in said and "B unlimited, measured servers" in said
     assert all(len(line) < 80 for line in said.splitlines())
+
+
+def test_a_crawl_without_options_is_that_of_the_live_crawl(web: str, capsys: Captured) -> None:
+    assert run(["simulate", web, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["strategy"], found["page_rank"], found["quality"]) == ("crawl-ability", "opic", "PageRank")
+    live = CrawlSettings().options(())
+    shared = {name: value for name, value in asdict(live.rules).items() if name != "lease_s"}
+    shared |= {"connections": live.connections, "quality": live.quality, "pause": live.pause_s, "robots": True}
+    assert {name: found["parameters"][name] for name in shared} == shared
+    assert run(["simulate", web, *PAPERS, "--json"]) == 0
+    papers = json.loads(capsys.readouterr().out)
+    assert papers["parameters"] | {"robots": False, "pause": 0.0} == papers["parameters"]
+    assert papers["simulated_seconds"] > 2 * found["simulated_seconds"]
 
 
 def test_the_real_graph_agrees_with_the_reference(recorded_data: Path, capsys: Captured) -> None:
