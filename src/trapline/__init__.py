@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trapline.api.crawl import Crawl, crawl
-    from trapline.api.simulated_crawl import Comparison, SimulatedCrawl
     from trapline.api.simulation import compare, simulate
+    from trapline.api.simulation_result import Comparison, SimulationResult
     from trapline.api.stored_crawl import StoredCrawl, open_crawl
     from trapline.crawler.engine.settings import CrawlSettings
     from trapline.crawler.handler.page import FailedFetch, Page
@@ -54,7 +54,7 @@ __all__ = [
     "Rescore",
     "Result",
     "Rules",
-    "SimulatedCrawl",
+    "SimulationResult",
     "SimulationSettings",
     "SiteRank",
     "StoredCrawl",
@@ -71,7 +71,7 @@ __all__ = [
 _HOMES = {
     "trapline.api.crawl": ("Crawl", "crawl"),
     "trapline.crawler.handler.page": ("FailedFetch", "Page"),
-    "trapline.api.simulated_crawl": ("Comparison", "SimulatedCrawl"),
+    "trapline.api.simulation_result": ("Comparison", "SimulationResult"),
     "trapline.api.simulation": ("compare", "simulate"),
     "trapline.api.stored_crawl": ("StoredCrawl", "open_crawl"),
     "trapline.crawler.engine.settings": ("CrawlSettings",),

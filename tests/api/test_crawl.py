@@ -23,10 +23,10 @@ from trapline import crawl
 from trapline.cli.crawl.options import SECTIONS, SETTINGS
 from trapline.cli.options.values import Number
 from trapline.crawler.engine.page_stream import MOST_READY
-from trapline.setting_bounds import BOUNDS
 from trapline.crawler.engine.settings import CrawlSettings
 from trapline.crawler.handler.page import FailedFetch, Page
 from trapline.errors import ConfigError
+from trapline.setting_bounds import BOUNDS
 
 PAGES = 1000
 OPTIONS: dict[str, Any] = {"allow_private": True, "delay": 0, "pause": 0, "strategy": "breadth-first"}

@@ -13,10 +13,12 @@ import trapline
 from trapline import ConfigError, Graph, SimulationSettings, load_strategy
 from trapline.cli import run
 from trapline.cli.options import simulated
+from trapline.cli.options.values import Number
 from trapline.crawler.engine.settings import CrawlSettings
 from trapline.defaults import OF_PAPERS
 from trapline.frontier.rules import RuleSettings
 from trapline.graph import generate, graph_from_edges, load_graph, save
+from trapline.setting_bounds import OF_SIMULATIONS
 from trapline.simulator.settings import SWEPT
 
 PAGES, SITES = 300, 12
@@ -78,6 +80,12 @@ def test_settings_are_the_options_of_the_commands_with_the_same_defaults() -> No
     options = {simulated.SETTINGS[field]: default for field, default in rows.items()}
     assert options == {one.name: one.default for one in fields(SimulationSettings)}
     assert tuple(map(simulated.SETTINGS.get, simulated.SWEPT)) == SWEPT
+    kinds = {field: kind for section in simulated.SECTIONS for _, field, kind, _, _ in section.rows}
+    bounds = {simulated.SETTINGS[field]: kind for field, kind in kinds.items() if isinstance(kind, Number)}
+    ours = {name: one for name, one in OF_SIMULATIONS.items() if name in options}
+    assert {name: (kind._least, kind._most) for name, kind in bounds.items()} == {
+        name: (one.least, one.most) for name, one in ours.items()
+    }
 
 
 def test_defaults_are_those_of_a_live_crawl() -> None:
@@ -134,7 +142,7 @@ def test_results_convert_to_pandas_and_files(web: Graph, tmp_path: Path) -> None
     with pytest.raises(ConfigError, match=r"trapline\.simulate"):
         _ = comparison["opic"].fetches
     assert repr(comparison) == "<Comparison of 2 crawls: opic, depth>"
-    assert repr(crawl) == "<SimulatedCrawl 'opic': 50 of 300 pages>"
+    assert repr(crawl) == "<SimulationResult 'opic': 50 of 300 pages>"
     with pytest.raises(KeyError, match="did you mean 'opic'"):
         comparison["opik"]
 
@@ -191,11 +199,11 @@ def test_a_sample_has_a_name() -> None:
     ("options", "why"),
     [
         ({"conections": 3}, "a crawl has no setting 'conections'; did you mean 'connections'"),
-        ({"connections": 0}, "connections is 0; it must be above 0"),
-        ({"connections": "many"}, "connections is 'many'; give a number"),
-        ({"delay": -1}, "delay_s is -1"),
-        ({"pause": "k"}, "pause is 'k'; give a number, or 'w'"),
-        ({"failed": 2}, "failed is 2"),
+        ({"connections": 0}, "connections: 0 is not between 1 and 2147483647"),
+        ({"connections": "many"}, "connections: 'many' is not a whole number"),
+        ({"delay": -1}, "delay: -1 is not between 0 and"),
+        ({"pause": "k"}, "pause: 'k' is not a number of seconds"),
+        ({"failed": 2}, "failed: 2 is not between 0 and 1"),
         ({"protocol": "http/2"}, "no protocol 'http/2'"),
         ({"bandwidth_per": "conection", "bandwidth": 5}, "did you mean 'connection'"),
         ({"timeout": 5}, "--timeout has no effect"),

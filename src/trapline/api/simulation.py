@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from trapline.api.simulated_crawl import Comparison, SimulatedCrawl
+from trapline.api.simulation_result import Comparison, SimulationResult
 from trapline.defaults import STRATEGY
 from trapline.errors import ConfigError
 from trapline.graph import Graph, graph_from_edges, load_graph
@@ -20,7 +20,7 @@ from trapline.progress import CalledSteps, ProgressCallback, no_progress
 from trapline.report import record_of
 from trapline.simulator.arena import Arena, arena_of
 from trapline.simulator.conditions import CrawlConditions, Variant
-from trapline.simulator.driver import Crawl
+from trapline.simulator.driver import SimulatedCrawl
 from trapline.simulator.settings import SWEPT, SimulationSettings, variants
 from trapline.simulator.site_totals import site_totals
 from trapline.strategies import Strategy
@@ -39,7 +39,7 @@ def simulate(
     progress: ProgressCallback = no_progress,
     settings: SimulationSettings | None = None,
     **options: Any,
-) -> SimulatedCrawl:
+) -> SimulationResult:
     """Crawl a graph in simulated time, and measure how early its important pages are fetched.
 
     Args:
@@ -151,7 +151,9 @@ def _check_history(every: Sequence[Chosen], conditions: CrawlConditions) -> None
 # ---- The crawls.
 
 
-def simulate_in(arena: Arena, chosen: Chosen, web: str = "", settings: dict[str, Any] | None = None) -> SimulatedCrawl:
+def simulate_in(
+    arena: Arena, chosen: Chosen, web: str = "", settings: dict[str, Any] | None = None
+) -> SimulationResult:
     """Run one crawl and judge it."""
     crawl = arena.crawl(chosen)
     return _judged(arena, crawl, arena.reference_rate(chosen), web, settings or {}, keeps_sites=True, keeps_log=True)
@@ -199,18 +201,18 @@ def compare_in(
 
 def _judged(
     arena: Arena,
-    crawl: Crawl,
+    crawl: SimulatedCrawl,
     reference_rate: float | None,
     web: str,
     settings: dict[str, Any],
     keeps_sites: bool,
     keeps_log: bool,
-) -> SimulatedCrawl:
+) -> SimulationResult:
     quality, name = arena.measure
     with arena.steps.single("judging", len(crawl.log.page), "pages"):
         record = record_of(crawl, arena.web, arena.pagerank, quality, name, reference_rate, arena.depth)
         sites = site_totals(crawl.log, arena.web, arena.servers.size, arena.pagerank) if keeps_sites else None
-    return SimulatedCrawl(record, web, arena.conditions, settings, arena, sites, crawl if keeps_log else None)
+    return SimulationResult(record, web, arena.conditions, settings, arena, sites, crawl if keeps_log else None)
 
 
 def crawl_label(chosen: Chosen, variant: Variant) -> str:

@@ -132,6 +132,7 @@ class Rules:
 
 # ---- The rules by the names of the options.
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSettings:
     """The rules as users set them, for live and simulated crawls: the names and defaults are those of the options of the commands.

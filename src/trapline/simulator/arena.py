@@ -15,7 +15,7 @@ from trapline.progress import CalledSteps, ProgressSteps
 from trapline.servers.sampled import Servers
 from trapline.simulator import timing
 from trapline.simulator.conditions import CrawlConditions
-from trapline.simulator.driver import Crawl, simulate
+from trapline.simulator.driver import SimulatedCrawl, simulate
 from trapline.simulator.log import write_parquet
 from trapline.simulator.network import Network
 from trapline.simulator.seeds import seed_pages
@@ -53,7 +53,7 @@ class Arena:
             return None, None
         return self.quality, self.conditions.quality
 
-    def crawl(self, chosen: Chosen, label: str = "crawling") -> Crawl:
+    def crawl(self, chosen: Chosen, label: str = "crawling") -> SimulatedCrawl:
         return self._crawl(chosen, label, self.conditions.connections, self.network)
 
     def reference_rate(self, chosen: Chosen, label: str = "crawling") -> float | None:
@@ -66,7 +66,7 @@ class Arena:
         unlimited = replace(self.network, bandwidth=math.inf)
         return timing.rate(self._crawl(chosen, f"{label}, one connection", 1, unlimited).log)
 
-    def _crawl(self, chosen: Chosen, label: str, connections: int, network: Network) -> Crawl:
+    def _crawl(self, chosen: Chosen, label: str, connections: int, network: Network) -> SimulatedCrawl:
         """Run one crawl. Errors in a strategy from a user's file are reported as errors of that file."""
         given, strategy = self.conditions, chosen.strategy
         with self.steps.counted(label, "pages") as progress, chosen.blamed():
@@ -85,11 +85,11 @@ class Arena:
                 progress=progress,
             )
 
-    def write_log(self, crawl: Crawl, file: Path) -> None:
+    def write_log(self, crawl: SimulatedCrawl, file: Path) -> None:
         with self.steps.single("writing the log", len(crawl.log.page), "pages"):
             write_parquet(crawl.log, self.web, self.servers.size, file, self.made_by(crawl))
 
-    def made_by(self, crawl: Crawl) -> dict[str, object]:
+    def made_by(self, crawl: SimulatedCrawl) -> dict[str, object]:
         """Return what a log says about its crawl."""
         return {"strategy": crawl.strategy.name, "parameters": self.conditions.parameters(crawl.rules)}
 

@@ -24,7 +24,7 @@ from trapline.terminal import say, say_text
 from trapline.units import duration
 
 if TYPE_CHECKING:
-    from trapline.api.simulated_crawl import Comparison
+    from trapline.api.simulation_result import Comparison
     from trapline.simulator.conditions import Variant
 
 _OUTPUT = Section(

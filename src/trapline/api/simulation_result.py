@@ -8,7 +8,7 @@ from typing import Any
 from trapline.errors import ConfigError, nearest
 from trapline.output import write_text
 from trapline.report import CrawlRecord, compare_page
-from trapline.simulator import Crawl
+from trapline.simulator import SimulatedCrawl
 from trapline.simulator.arena import Arena
 from trapline.simulator.conditions import CrawlConditions, Variant, common_summary
 from trapline.simulator.log import log_table
@@ -20,7 +20,7 @@ _NO_LOG = "a comparison keeps no log of its crawls; call trapline.simulate with 
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SimulatedCrawl:
+class SimulationResult:
     """A simulated crawl: the result of `trapline.simulate`, or one crawl of a `Comparison`.
 
     A table is a `pyarrow.Table`; its method `to_pandas()` makes a data frame. docs/measures.md defines the measures.
@@ -34,10 +34,12 @@ class SimulatedCrawl:
     settings: Mapping[str, Any]
     _arena: Arena
     _sites: SiteTotals | None
-    _crawl: Crawl | None = None
+    _crawl: SimulatedCrawl | None = None
 
     def __repr__(self) -> str:
-        return f"<SimulatedCrawl {self.name!r}: {self.record.pages_fetched:,} of {counted(self.record.pages, 'page')}>"
+        return (
+            f"<SimulationResult {self.name!r}: {self.record.pages_fetched:,} of {counted(self.record.pages, 'page')}>"
+        )
 
     @property
     def name(self) -> str:
@@ -93,7 +95,7 @@ class SimulatedCrawl:
         """Write one row per fetch, as Parquet."""
         self._arena.write_log(self._logged(), Path(path))
 
-    def _logged(self) -> Crawl:
+    def _logged(self) -> SimulatedCrawl:
         if self._crawl is None:
             raise ConfigError(_NO_LOG)
         return self._crawl
@@ -110,7 +112,7 @@ class Comparison:
     """The name of the graph."""
     variants: Sequence[Variant]
     wanted: int
-    crawls: list[SimulatedCrawl] = field(default_factory=list)
+    crawls: list[SimulationResult] = field(default_factory=list)
     failures: dict[str, Exception] = field(default_factory=dict)
     interrupted: bool = False
     seconds: float = 0.0
@@ -123,13 +125,13 @@ class Comparison:
         """All numbers and curves of the crawls, as compare.json has them."""
         return [crawl.record for crawl in self.crawls]
 
-    def __iter__(self) -> Iterator[SimulatedCrawl]:
+    def __iter__(self) -> Iterator[SimulationResult]:
         return iter(self.crawls)
 
     def __len__(self) -> int:
         return len(self.crawls)
 
-    def __getitem__(self, name: str) -> SimulatedCrawl:
+    def __getitem__(self, name: str) -> SimulationResult:
         found = {crawl.name: crawl for crawl in self.crawls}
         if name not in found:
             raise KeyError(f"no crawl {name!r}; {nearest(name, found)}")
@@ -175,7 +177,7 @@ def _flat(record: CrawlRecord) -> dict[str, Any]:
     return found
 
 
-def _rows(crawls: Sequence[SimulatedCrawl]) -> Any:
+def _rows(crawls: Sequence[SimulationResult]) -> Any:
     import pyarrow as pa  # type: ignore[import-untyped]  # imported late: the import takes longer than a small crawl
 
     rows = [crawl.totals for crawl in crawls]
@@ -189,13 +191,13 @@ def _table(parts: Sequence[Mapping[str, Any]]) -> Any:
     return pa.concat_tables([pa.table(dict(part)) for part in parts])
 
 
-def _curve(crawl: SimulatedCrawl) -> dict[str, Any]:
+def _curve(crawl: SimulationResult) -> dict[str, Any]:
     course = crawl.record.progress
     names = [crawl.name] * len(course.time_s)
     return {"crawl": names, "time_s": course.time_s, "pages": course.pages, "quality": course.quality}
 
 
-def _site_rows(crawl: SimulatedCrawl) -> dict[str, Any]:
+def _site_rows(crawl: SimulationResult) -> dict[str, Any]:
     assert crawl._sites is not None  # only the command line leaves them out, and asks for none
     web = crawl._arena.web
     names = web.site_names
@@ -214,7 +216,7 @@ def _nulls(values: Any) -> Any:
 # ---- the page
 
 
-def _save(crawls: Sequence[SimulatedCrawl], variants: Sequence[Variant], path: str | Path) -> None:
+def _save(crawls: Sequence[SimulationResult], variants: Sequence[Variant], path: str | Path) -> None:
     if not crawls:
         raise ConfigError("no crawl was finished, so there is nothing to save")
     first = crawls[0]
