@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from trapline.cli import run
-from trapline.cli.demo import HURRY, PAGE, PAGE_RANKS, VALUES, servers_of
+from trapline.cli.demo.command import PAGE, PAGE_RANKS, VALUES
+from trapline.cli.demo.rounds import Collected, collected, findings, median_round, rounds_table
+from trapline.cli.demo.web import HURRY, servers_of
 from trapline.graph import generate
 from trapline.servers.sampled import modelled_servers
 from trapline.testweb import build_web
 
 Captured = pytest.CaptureFixture[str]
-SMALL = ["--pages", "300", "--sites", "12", "--max-time", "0.5"]
+SMALL = ["--pages", "300", "--sites", "12", "--max-time", "0.5", "--rounds", "1"]
 
 
 def test_the_demo_crawls_with_a_few_strategies_and_names_its_page(tmp_path: Path, capsys: Captured) -> None:
@@ -20,14 +22,20 @@ def test_the_demo_crawls_with_a_few_strategies_and_names_its_page(tmp_path: Path
     assert run(["demo", *SMALL, "-o", str(folder)]) == 0
     said = capsys.readouterr().out
     assert "300 pages" in said
+    lines = (folder / VALUES).read_text().splitlines()[1:]
+    values = {url: float(value) for url, value in (line.split("\t") for line in lines)}
     for name in PAGE_RANKS:
         assert f"\n{name} " in said
-        summary = json.loads((folder / name / "summary.json").read_text())
+        summary = json.loads((folder / name / "1" / "summary.json").read_text())
         assert summary["politeness_violations"] == 0
         # Measured by the true values of the web, whatever the page rank uses. A crawl of a part of the web has a part of 1.
         assert 0.0 < summary["quality"] <= 1.0 + 1e-9
+        whole = collected(folder / name / "1", 3600.0, values)
+        assert (whole.share, whole.pages) == (pytest.approx(summary["quality"]), summary["pages_fetched"])
+        assert collected(folder / name / "1", 0.0, values).pages == 0
     page = folder / "report.html"
     assert said.endswith(f"Open {page} in a browser.\n")
+    assert "One round does not show which differences mean something; give --rounds 3 or more." in said
     assert 'data-name="quality-time"' in page.read_text()
 
 
@@ -83,3 +91,36 @@ def test_a_file_that_no_demo_wrote_is_kept(tmp_path: Path, capsys: Captured, nam
     assert run(["demo", *SMALL, "-o", str(tmp_path)]) == 2
     assert f"{name} exists and is not from a demo; choose another folder" in capsys.readouterr().err
     assert (tmp_path / name).read_text() == "mine"
+
+
+# ---- Which differences mean something.
+
+
+def crawls(*shares: float) -> list[Collected]:
+    return [Collected(Path(str(at)), share, 100 + at, at, 0) for at, share in enumerate(shares, 1)]
+
+
+def test_a_lead_in_every_round_means_something_even_if_rounds_differ_more_than_strategies() -> None:
+    said = findings({"slow": crawls(0.10, 0.20, 0.30), "fast": crawls(0.15, 0.26, 0.35)})
+    assert said.startswith(
+        "fast collected most on average of 3 rounds. It is ahead of slow: the 95 % confidence interval"
+    )
+
+
+def test_a_lead_that_another_run_may_turn_round_is_not_clear() -> None:
+    said = findings({"one": crawls(0.20, 0.21, 0.25), "two": crawls(0.21, 0.20, 0.22), "slow": crawls(0.1, 0.1, 0.1)})
+    assert "It is ahead of slow:" in said
+    assert said.endswith(
+        "Its lead over two is not clear: another run may order them differently. More rounds show more."
+    )
+
+
+def test_the_table_has_means_and_intervals() -> None:
+    head, row = rounds_table({"one": crawls(0.5, 0.6, 0.7)}).splitlines()
+    assert head.split("  ")[0] == "strategy"
+    assert row.split() == ["one", "60.0", "±", "24.8", "102", "2", "0"]
+
+
+def test_the_page_shows_the_median_round() -> None:
+    assert median_round(crawls(0.3, 0.1, 0.2)).share == 0.2
+    assert median_round(crawls(0.3, 0.1)).share == 0.3

@@ -17,7 +17,7 @@ from trapline.cli.terminal.errors import INTERRUPTED, complain
 from trapline.terminal import guard_stderr
 
 COMMANDS = {
-    "demo": Lazy("trapline.cli.demo:demo", "Compare four strategies live, on a generated web."),
+    "demo": Lazy("trapline.cli.demo.command:demo", "Compare four strategies live, on a generated web."),
     "crawl": Lazy("trapline.cli.crawl.command:crawl", "Crawl the web into a folder; with --continuous, keep it fresh."),
     "config": Lazy(
         "trapline.cli.crawl.config_command:config", "Print the configuration of a crawl, as a file for --config."

@@ -40,19 +40,6 @@ def grid_text(grid: "Grid") -> str:
     return "\n".join((grid.title, *rows))
 
 
-def race(records: "Records") -> str:
-    """Return a table of crawls that ran for the same time. They fetched different pages, so their orders cannot be compared."""
-    shown = [
-        _column(f"% of all\n{_quality_name(records)}", [r.quality_fetched * 100 for r in records], "{:.1f}".format, 1),
-        _column("pages", [record.pages_fetched for record in records], "{:,}".format, 1),
-        _column("pages/s", [record.rate for record in records], "{:,.0f}".format, 1),
-        _column("MB", [record.bytes / 1e6 for record in records], "{:.1f}".format),
-        _column("failed", [record.failed for record in records], "{:,}".format),
-        _column("rules\nbroken", [record.politeness_violations for record in records], "{:,}".format),
-    ]
-    return "\n".join((*_lines(records, shown), "", f"{BEST} best value of the column."))
-
-
 def web_name(graph: Path) -> str:
     """Return the name of a graph for headings.
 
