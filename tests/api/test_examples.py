@@ -2,10 +2,16 @@
 
 import asyncio
 import json
+import os
+import re
 import runpy
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from functools import partial
+from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -14,10 +20,15 @@ import pytest
 import trapline
 from tests.cli.crawling import FAST
 from tests.crawler.small_server import NOT_FOUND, SmallServer, page, small_server, text
+from tests.effort import slow
+from tests.strategies.webs import graph_of
 from trapline import cli
+from trapline.frontier import Rules
 from trapline.graph import generate, save
+from trapline.simulator import simulate
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
 
 
 def web(host: str, target: str) -> bytes:
@@ -27,7 +38,7 @@ def web(host: str, target: str) -> bytes:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> "SmallServer":  # type: ignore[misc]
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallServer]:
     """Serve the web, and let examples crawl this machine."""
     monkeypatch.setattr(trapline, "crawl", partial(trapline.crawl, allow_private=True, delay=0))
     with small_server(web, ("127.0.0.1",)) as found:
@@ -44,6 +55,51 @@ def test_broken_links(server: SmallServer, monkeypatch: pytest.MonkeyPatch, caps
     (line,) = capsys.readouterr().out.splitlines()
     status, url, referrer = line.split("\t")
     assert status == "404" and url.endswith("/docs/gone") and referrer.endswith("/docs/")
+
+
+def test_own_strategy(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    run("own_strategy.py", monkeypatch, server)
+    assert sorted(line.split()[0] for line in capsys.readouterr().out.splitlines()) == ["0", "1", "1"]
+
+
+def test_own_strategy_prefers_pages_with_many_links() -> None:
+    graph = graph_of([[1, 2], [3, 4], [4, 5], [5], [5], []], site=[0] * 6)
+    crawl = simulate(graph, trapline.load_strategy(str(EXAMPLES / "own_strategy.py")), Rules(per_connection=1))
+    assert crawl.log.page.tolist() == [0, 1, 2, 4, 5, 3]
+
+
+def test_keep_fresh(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The page changes at every request. A second run continues the first."""
+    real, editions, folder = trapline.crawl, count(), tmp_path / "copy"
+
+    def crawl(*seeds: str, **settings: object) -> trapline.Crawl:
+        local = {} if "resume" in settings else {"allow_private": True, "delay": 0, "refresh_rate": 5}
+        return real(*seeds, **local, **settings, max_time=3 if "resume" in settings else 1.5)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(trapline, "crawl", crawl)
+    with small_server(lambda host, target: text(f"edition {next(editions)}"), ("127.0.0.1",)) as server:
+        for _ in range(2):
+            run("keep_fresh.py", monkeypatch, server, str(folder))
+    kinds = [line.split()[2] for line in capsys.readouterr().out.splitlines()]
+    assert kinds[0] == "new" and kinds.count("changed") >= 2 and "new" not in kinds[1:]
+
+
+@slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+def test_crawl_on_ray(server: SmallServer, tmp_path: Path) -> None:
+    url, folder = f"http://127.0.0.1:{server.port}/docs/", tmp_path / "out"
+    programs = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    options = ["--allow-private", "--delay", "0"]
+    subprocess.run(["sh", EXAMPLES / "crawl_on_ray.sh", url, folder, *options], check=True, env=programs, timeout=300)
+    assert pq.read_table(folder / "export" / "pages.parquet").num_rows >= 3
+
+
+@pytest.mark.parametrize("index", ["examples/README.md", "docs/how-to/examples.md"])
+def test_the_index_has_every_example(index: str) -> None:
+    named = re.findall(r"^\| \[?`?(?:examples/)?([\w.-]+\.\w+)", (ROOT / index).read_text(), re.M)
+    assert sorted(named) == sorted(
+        file.name for file in EXAMPLES.iterdir() if file.is_file() and file.name != "README.md"
+    )
 
 
 def test_extract(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -118,9 +118,9 @@ def said_if_long(what: str, quiet: bool = False) -> Iterator[None]:
 _MANY_PAGES = 500_000
 
 # What a command needs in any case: packages, modules and single kernels.
-LIVE_CRAWL = ("trapline.frontier.core", "trapline.fetch.html", "trapline.crawl")
+LIVE_CRAWL = ("trapline.frontier.core", "trapline.fetch.html", "trapline.crawler")
 SIMULATED_CRAWL = (
-    "trapline.simulate",
+    "trapline.simulator",
     "trapline.frontier.core.kernels.register_pages",
     "trapline.frontier.core.kernels.discover_pages",
     "trapline.graph.graph",
