@@ -12,7 +12,7 @@ like ours.
 import io
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -51,9 +51,12 @@ def say_text(text: str, err: bool = False) -> None:
     say(*text.split("\n"), err=err)
 
 
-def say_json(value: Any) -> None:
-    """Print a result for other programs."""
-    say_text(json.dumps(value, allow_nan=False, indent=1))
+def say_json(value: Mapping[str, Any], one_line: bool = False) -> None:
+    """Print a result for other programs: an object that begins with the version of Trapline."""
+    from trapline import __version__
+
+    named = {"trapline": __version__, **value}
+    say_text(json.dumps(named, allow_nan=False, indent=None if one_line else 1))
 
 
 def say_to(stream: TextIO, *lines: str) -> None:

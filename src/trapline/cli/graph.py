@@ -1,6 +1,5 @@
 """`trapline graph`: make, inspect and convert web graphs."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from trapline.cli.options.sections import refuse
 from trapline.cli.options.values import count, real
 from trapline.cli.terminal.progress import Progress, compile_kernels
 from trapline.errors import ConfigError
-from trapline.terminal import say, say_text
+from trapline.terminal import say, say_json, say_text
 from trapline.units import counted
 
 if TYPE_CHECKING:
@@ -232,7 +231,10 @@ def info(path: Path, dangling: bool, ids_per_site: int | None, with_pagerank: bo
             measures["pagerank"] = asdict(measure_ranks(web, pagerank(web)))
     odd = {"urls_without_host": web.origin["urls_without_host"]} if "urls_without_host" in web.origin else {}
     measures = {"format": web.origin.get("format"), "load_seconds": round(seconds, 4), **measures, **odd}
-    say_text(json.dumps(measures, indent=1) if as_json else _table(measures))
+    if as_json:
+        say_json(measures)
+    else:
+        say_text(_table(measures))
 
 
 def _loaded(path: Path, dangling: bool, ids_per_site: int | None) -> "tuple[Graph, float]":

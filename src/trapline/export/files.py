@@ -18,7 +18,7 @@ from typing import IO, Any, Protocol
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from trapline import terminal
+from trapline import __version__, terminal
 from trapline.errors import ConfigError
 from trapline.output import atomic, sync
 
@@ -57,7 +57,7 @@ def _writer(file: IO[bytes] | io.RawIOBase, format: str, schema: Any) -> _Writer
     if format == PARQUET:
         from pyarrow.parquet import ParquetWriter  # type: ignore[import-untyped]
 
-        return ParquetWriter(file, schema, compression="zstd")
+        return ParquetWriter(file, schema.with_metadata({"trapline": __version__}), compression="zstd")
     if format == CSV:
         from pyarrow.csv import CSVWriter  # type: ignore[import-untyped]
 

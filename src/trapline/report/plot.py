@@ -8,6 +8,7 @@ from io import BytesIO
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
+from trapline import __version__
 from trapline.report.breakdown_chart import every_chart
 from trapline.report.chart import OPTIMUM, RANDOM, Chart, ChartLine, quality_by_pages
 from trapline.report.svg import COLOURS, MARKERS, STROKES, look
@@ -53,7 +54,7 @@ def png_of(figure: "Figure") -> bytes:
     """Return the picture. `savefig` would draw it twice, once to find out its size."""
     png = BytesIO()
     canvas: Any = figure.canvas
-    canvas.print_png(png)
+    canvas.print_png(png, metadata={"Software": f"Trapline {__version__}"})
     return png.getvalue()
 
 

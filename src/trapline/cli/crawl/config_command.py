@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trapline import __version__
 from trapline.cli.crawl.options import SECTIONS, Requested, as_typed
 from trapline.cli.options.config_file import as_toml, quoted, site_tables, sites_as_toml, with_config
 from trapline.cli.options.sections import SectionedCommand, bundled, refuse
@@ -41,7 +42,8 @@ def config(urls: tuple[str, ...], requested: Requested) -> None:
     else:
         values, sites = dict(requested.given), site_tables()
         seeds = requested.options(urls).seeds if urls or values["seeds"] else ()
-    lines = [f"urls = [{', '.join(map(quoted, seeds))}]" if seeds else "# urls: not set. Seed URLs.", ""]
+    lines = [f"# trapline crawl --config, Trapline {__version__}", ""]
+    lines += [f"urls = [{', '.join(map(quoted, seeds))}]" if seeds else "# urls: not set. Seed URLs.", ""]
     say_text("\n".join([*lines, *as_toml(SECTIONS, values, _LEFT_OUT), *sites_as_toml(sites)]).rstrip())
 
 

@@ -1,6 +1,5 @@
 """`trapline status`: the status of a crawl, from a second terminal. Only reads the crawl's folder; a running crawl is not disturbed."""
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trapline.cli.crawl.end import counts, stopped_by
-from trapline.terminal import clear, say, say_text
+from trapline.terminal import clear, say, say_json
 from trapline.units import byte_rate, bytes_shown, counted, duration, number, three_digits
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def status(folder: Path, as_json: bool, watch: bool) -> None:
 
 def _show(found: "FolderStatus", folder: Path, as_json: bool, watch: bool) -> None:
     if as_json:
-        say_text(json.dumps(asdict(found), indent=None if watch else 1))
+        say_json(asdict(found), one_line=watch)
         return
     if watch and sys.stdout.isatty():
         clear(sys.stdout)

@@ -1,6 +1,5 @@
 """`trapline parallel plan`: how many processes a crawl needs, in which mode, and with which coverage and exchange."""
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from trapline.cli.options.values import amount, count, rate, seconds
 from trapline.cli.terminal.progress import Progress, compile_kernels
 from trapline.errors import ConfigError
 from trapline.parallel import MOST_PARTITIONS, MOST_PROCESSES
-from trapline.terminal import say_text
+from trapline.terminal import say_json, say_text
 from trapline.units import byte_rate, bytes_shown, duration
 
 if TYPE_CHECKING:
@@ -117,7 +116,10 @@ def plan(options: PlanOptions, as_json: bool) -> None:
         _simulated(options.graph, options.ids_per_site, processes) if options.graph else planning.assumed(processes)
     )
     found = planning.plan(task, processes, expected)
-    say_text(json.dumps(_for_machines(found), indent=1) if as_json else _shown(found, options.graph))
+    if as_json:
+        say_json(_for_machines(found))
+    else:
+        say_text(_shown(found, options.graph))
 
 
 def _simulated(path: Path, ids_per_site: int | None, processes: int) -> "Expected":

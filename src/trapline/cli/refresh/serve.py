@@ -1,6 +1,5 @@
 """`trapline refresh serve`: the endpoint that receives pings from providers and deliveries from WebSub hubs, for the crawl in a folder."""
 
-import json
 import math
 import os
 import sys
@@ -18,7 +17,7 @@ import click
 from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled
 from trapline.cli.options.values import seconds
 from trapline.errors import ConfigError
-from trapline.terminal import rewrite_line, say
+from trapline.terminal import rewrite_line, say, say_json
 from trapline.units import counted, duration, number
 
 if TYPE_CHECKING:
@@ -280,7 +279,7 @@ def _started(settings: "Settings", service: "Service", port: int, as_json: bool)
     os.nice(_BEHIND_THE_CRAWL)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     if as_json:
-        say(json.dumps({"host": settings.host, "port": port, "sites_known": len(service.known)}))
+        say_json({"host": settings.host, "port": port, "sites_known": len(service.known)}, one_line=True)
         sys.stdout.flush()
         return
     websub = f"WebSub: {settings.public_url}/websub/..." if settings.public_url else "no WebSub without --public-url"
@@ -294,7 +293,7 @@ def _started(settings: "Settings", service: "Service", port: int, as_json: bool)
 def _say_what(service: "Service", seconds_served: float, as_json: bool) -> None:
     if as_json:
         about = {"requests": service.tally.requests, "signals": service.tally.by_channel()}
-        say(json.dumps({**about, "seconds": round(seconds_served, 3)}))
+        say_json({**about, "seconds": round(seconds_served, 3)}, one_line=True)
         return
     say(f"served: {_line(service, seconds_served)}")
 

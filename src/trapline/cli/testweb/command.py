@@ -1,6 +1,5 @@
 """`trapline testweb`: serve a graph as real web sites on loopback."""
 
-import json
 import sys
 import time
 from collections import Counter
@@ -19,7 +18,7 @@ from trapline.cli.testweb.freshness import freshness
 from trapline.cli.testweb.options import CHANGES, CONDUCT, GRAPH, PROVIDERS, SERVERS, SITES, Changing, SiteOptions
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_text
-from trapline.terminal import rewrite_line, say, say_text
+from trapline.terminal import rewrite_line, say, say_json, say_text
 from trapline.units import bytes_shown, counted, duration, number
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def say_where(web: "ServedWeb", hosts: Path, urls: Path, endpoint: str | None, a
     if as_json:
         about = {"port": web.port, "sites": web.sites, "pages": web.pages, "addresses": len(web.addresses)}
         levels = {"levels": _levels(web)} if web.providers else {}
-        say(json.dumps({**about, **levels, "hosts_file": str(hosts), "urls_file": str(urls)}))
+        say_json({**about, **levels, "hosts_file": str(hosts), "urls_file": str(urls)}, one_line=True)
         return
     resolve = "" if web.names[0] in web.addresses else f" --hosts {hosts}"
     continuous = " --continuous" if web.changes else ""
@@ -258,7 +257,7 @@ def _say_what(server: "Server", seconds_served: float, as_json: bool) -> None:
         about = {"requests": server.requests, "connections": server.connections, "bytes": server.bytes}
         pings = {"sent": log.pings.sent, "dropped": log.pings.dropped, "statuses": _by_status(log.pings.answered)}
         also = {"seconds": round(seconds_served, 3), "statuses": _by_status(statuses), "pings": pings}
-        say(json.dumps({**about, **also}))
+        say_json({**about, **also}, one_line=True)
         return
     answers = ", ".join(f"{status or 'none'}: {number(times)}" for status, times in sorted(statuses.items()))
     say(f"served {_progress(server, seconds_served)}" + (f"; answers by status: {answers}" if answers else ""))

@@ -1,6 +1,5 @@
 """`trapline testweb freshness`: how fresh a crawler kept its copies of a changing web, measured from the web's own log."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ import click
 from trapline.cli.options.sections import Section, SectionedCommand, bundled
 from trapline.cli.options.values import count, real, seconds
 from trapline.errors import ConfigError
-from trapline.terminal import say, say_text
+from trapline.terminal import say, say_json, say_text
 from trapline.units import counted, duration
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def freshness(log: Path, history: Path, options: FreshnessOptions, as_json: bool
     end_s, found = _measured(log, history, options)
     if as_json:
         about = {"from_s": options.begin_s, "until_s": end_s, "zipf": options.zipf, "seed": options.seed}
-        say(json.dumps({**about, "freshness": {name: asdict(one) for name, one in found.items()}}))
+        say_json({**about, "freshness": {name: asdict(one) for name, one in found.items()}}, one_line=True)
     else:
         _show(options.begin_s, end_s, found)
 

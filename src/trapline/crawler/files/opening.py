@@ -16,6 +16,7 @@ from typing import Any
 
 import uvloop
 
+from trapline import __version__
 from trapline.crawler.discovery.scope import is_among
 from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
 from trapline.crawler.engine.page_quality import Given, ProgramQuality, given_by
@@ -228,6 +229,7 @@ def store_settings(options: CrawlOptions) -> StoreSettings:
     return StoreSettings(
         name=options.warc_prefix,
         user_agent=options.whole_user_agent,
+        software=f"Trapline {__version__}",
         operator=options.contact,
         warc_bytes=options.warc_bytes,
         metadata=options.metadata,

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trapline import __version__
 from trapline.errors import ConfigError
 from trapline.graph.formats.textfile import LoadOptions
 from trapline.graph.graph import Graph, fault
@@ -155,6 +156,7 @@ def _write(graph: Graph, folder: Path) -> None:
     head = {
         "format": "trapline graph",
         "version": VERSION,
+        "trapline": __version__,
         "pages": graph.pages,
         "links": graph.links,
         "sites": graph.sites,

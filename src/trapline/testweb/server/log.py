@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trapline import __version__
 from trapline.errors import ConfigError
 from trapline.output import atomic
 from trapline.testweb.server.pings import PingCounts
@@ -226,6 +227,7 @@ def _write_parquet(rows: Iterator[tuple[Any, ...]], schema: Any, path: Path) -> 
     import pyarrow as pa
     import pyarrow.parquet  # type: ignore[import-untyped]
 
-    with atomic(path) as file, pyarrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+    named = schema.with_metadata({"trapline": __version__})
+    with atomic(path) as file, pyarrow.parquet.ParquetWriter(file, named, compression="zstd") as writer:
         while part := list(islice(rows, _ROWS_AT_ONCE)):
             writer.write_table(pa.table([list(column) for column in zip(*part, strict=True)], schema=schema))
