@@ -12,7 +12,7 @@ from trapline.cli.options.partitions import LIVE, LivePartitionOptions
 from trapline.cli.options.scheduling import POLICIES, STRATEGY, settings_of
 from trapline.cli.options.sections import Many, Section, refuse
 from trapline.cli.options.simulated import QUALITY
-from trapline.cli.options.values import amount, count, rate, real, seconds, seed_urls, share
+from trapline.cli.options.values import NameOrFile, amount, count, rate, real, seconds, seed_urls, share
 from trapline.defaults import CONNECTIONS
 from trapline.parallel import MOST_PROCESSES
 
@@ -100,7 +100,7 @@ REFRESH = Section(
         (
             "--refresh-policy",
             "refresh_policy",
-            (str, "NAME"),
+            (NameOrFile(POLICIES), "NAME"),
             "residual-life",
             f"Policy that chooses the page to refresh: {POLICIES}; see docs/refresh.md. [residual-life]",
         ),

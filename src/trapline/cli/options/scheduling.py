@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trapline.cli.options.sections import Section, refuse
-from trapline.cli.options.values import count, seconds, share
+from trapline.cli.options.values import NameOrFile, count, seconds, share
 from trapline.defaults import DELAY_S, PAGES_PER_SITE, PER_CONNECTION
 from trapline.defaults import STRATEGY as STRATEGY_OF_A_CRAWL
 from trapline.errors import ConfigError
@@ -193,21 +193,21 @@ STRATEGY = Section(
         (
             "--strategy",
             "strategy",
-            (str, "NAME"),
+            (NameOrFile(STRATEGIES), "NAME"),
             STRATEGY_OF_A_CRAWL,
             STRATEGY_TEXT,
         ),
         (
             "--page-rank",
             "page_rank",
-            (str, "NAME"),
+            (NameOrFile(PAGE_RANKS), "NAME"),
             None,
             f"Page rank to use instead of the strategy's own: {PAGE_RANKS}.",
         ),
         (
             "--site-rank",
             "site_rank",
-            (str, "NAME"),
+            (NameOrFile(SITE_RANKS), "NAME"),
             None,
             f"Site rank to use instead of the strategy's own: {SITE_RANKS}.",
         ),

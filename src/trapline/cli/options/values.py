@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from trapline.errors import ConfigError
 from trapline.samples import located
@@ -24,6 +25,18 @@ _MOST_SECONDS = 1e9  # 31 years; a clock with a much larger value would round of
 _MOST_BANDWIDTH = 1e15  # bytes per second; far above any link, and far below values that a float adds inexactly
 
 _BYTES = {unit: size for unit, size in BITS_AND_BYTES.items() if unit.endswith("B")}
+
+
+class NameOrFile(click.types.StringParamType):
+    """A name, or a pair of names, or a file. The names serve the shell's completion; what is given is checked elsewhere."""
+
+    def __init__(self, names: str) -> None:
+        """`names`: separated by commas, as in the help."""
+        self._names = names.split(", ")
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        found = [CompletionItem(name) for name in self._names if name.startswith(incomplete)]
+        return found or [CompletionItem(incomplete, type="file")]
 
 
 class Number(click.ParamType[Any]):

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.cli.options.scheduling import check_history_used
+from trapline.cli.options.scheduling import STRATEGIES, check_history_used
 from trapline.cli.options.sections import Section, SectionedCommand
 from trapline.cli.options.simulated import common_options, heading, other_options, sweep_options
-from trapline.cli.options.values import GRAPH_PATH
+from trapline.cli.options.values import GRAPH_PATH, NameOrFile
 from trapline.cli.simulate.arena import opened
 from trapline.cli.terminal.errors import INTERRUPTED, complain
 from trapline.cli.terminal.progress import compile_crawl, compile_ranks, step
@@ -38,7 +38,7 @@ _OUTPUT = Section(
 
 @click.command(cls=SectionedCommand)
 @click.argument("graph", type=GRAPH_PATH)
-@click.argument("strategies", nargs=-1, metavar="[STRATEGY]...")
+@click.argument("strategies", nargs=-1, metavar="[STRATEGY]...", type=NameOrFile(STRATEGIES))
 @sweep_options()
 @_OUTPUT
 def compare(graph: Path, strategies: tuple[str, ...], variants: "list[Variant]", output: Path, logs: bool) -> int:
