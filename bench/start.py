@@ -64,6 +64,7 @@ def variables(home: Path, **more: str) -> dict[str, str]:
 class Site(BaseHTTPRequestHandler):
     """A site of one page. Notes when the page is first requested."""
 
+    protocol_version = "HTTP/1.1"  # with HTTP/1.0, robots.txt, sitemap and page are three visits, 15 s apart
     requested_at: float | None = None
 
     def do_GET(self) -> None:
