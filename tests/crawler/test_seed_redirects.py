@@ -85,9 +85,31 @@ def test_the_crawl_continues_at_the_target_of_a_seed(web: tuple[SmallServer, lis
     server, arguments = web
     assert run([*arguments, "-o", str(tmp_path / "out")]) == 0
     assert fetched_pages(server, tmp_path / "out") == EXPECTED
-    rejected = CrawlResult(tmp_path / "out").summary["rejected_links"]
+    summary = CrawlResult(tmp_path / "out").summary
+    assert (summary["pages_fetched"], summary["redirects"]) == (len(EXPECTED) - 3, 3)  # old.test/, old.test/en/, out
+    assert summary["scope_followed"] == ["www.new.test"]
+    rejected = summary["rejected_links"]
     # 8: second.test/q was read before old.test/en/, so its link to www.new.test was out of scope.
     assert rejected in ({"host": 7}, {"host": 8})
+
+
+def test_redirects_do_not_use_up_the_page_goal_and_the_end_names_the_host_that_the_scope_followed(
+    web: tuple[SmallServer, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server, (command, old, _, *arguments) = web
+    arguments.remove("--quiet")
+    assert run([command, old, *arguments, "-o", str(tmp_path / "out"), "--max-pages", "2"]) == 0
+    assert fetched_pages(server, tmp_path / "out")[:3] == ["old.test/", "old.test/en/", "www.new.test/"]
+    said = capsys.readouterr().out
+    assert said.startswith("2 pages, ") and "scope: followed the redirects of seeds to www.new.test" in said
+
+
+def test_a_crawl_of_redirects_alone_has_no_page_and_says_so(
+    web: tuple[SmallServer, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, (command, old, _, *arguments) = web
+    assert run([command, old, *arguments, "-o", str(tmp_path / "out"), "--exclude", "new"]) == 3
+    assert "no page was fetched: 2 redirects to URLs that are rejected: 1 (another host)" in capsys.readouterr().err
 
 
 def test_without_a_redirecting_seed_the_crawl_stays_on_its_host(

@@ -159,6 +159,7 @@ def test_a_redirect_to_another_site_waits_for_that_file_and_takes_its_rules(stag
     stage.passes(15.0)
     assert stage.wires[2].opens().targets == ["/2"]
     assert stage.site(B).robots is not stage.site().robots
+    assert stage.crawler.tally.fetched == 0  # a robots.txt is no page, also if it is fetched like one
 
 
 def test_known_rules_of_another_site_are_taken_at_once_until_they_expire_there(

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from tests.crawler.crawl_folder import insert
 from tests.crawler.live_web import crawled, silence
-from tests.crawler.small_server import CLOSE, NOT_FOUND, Part, page, small_server, text
+from tests.crawler.small_server import CLOSE, NOT_FOUND, Part, moved, page, small_server, text
 from tests.crawler.store_world import fetched
 from tests.effort import examples
+from trapline.crawler.engine.records import NOT_KNOWN, ROBOTS_FILE
 from trapline.crawler.engine.run import LiveCrawl, resume_crawl
-from trapline.crawler.engine.status import CrawlTally, tally_of
+from trapline.crawler.engine.status import CrawlTally, is_page, is_redirect, tally_of
 from trapline.crawler.files import resume
 from trapline.crawler.inspect.database_reader import opened, options
 from trapline.crawler.inspect.folder_status import folder_status
@@ -35,33 +36,48 @@ RECORDS = st.lists(
         st.sampled_from([FETCHED, FAILED, REFUSED]),
         st.sampled_from(["", *failure.KINDS]),
         st.integers(0, 9),
+        st.sampled_from([(200, 0), (200, ROBOTS_FILE), (301, 0), (304, 0), (404, 0)]),  # status, marks
     )
 )
 
 
 @settings(max_examples=examples(60))
 @given(RECORDS)
-def test_the_loop_counts_what_the_rows_of_the_database_count(kinds: list[tuple[int, int, str, int]]) -> None:
-    records = [fetched(page, bytes(size))._replace(result=result, error=error) for page, result, error, size in kinds]
-    tally, fetched_pages = CrawlTally(), set()
+def test_the_loop_counts_what_the_rows_of_the_database_count(
+    kinds: list[tuple[int, int, str, int, tuple[int, int]]],
+) -> None:
+    records = [
+        fetched(page, bytes(size))._replace(result=result, error=error, status=status, marks=marks)
+        for page, result, error, size, (status, marks) in kinds
+    ]
+    tally, fetched_pages = CrawlTally(), dict[int, tuple[bool, bool]]()
+    changed: list[int | None] = []
     with closing(sqlite3.connect(":memory:")) as database:
         database.executescript(files("trapline.crawler.files").joinpath("schema.sql").read_text())
         for record in records:
-            tally.note(record, record.page in fetched_pages)
-            fetched_pages |= {record.page} if record.result == FETCHED else set()
+            kind = (is_page(record), is_redirect(record.result, record.status))
+            # A page that becomes a redirect has changed, and so has a redirect that becomes a page.
+            is_other = record.result == FETCHED and fetched_pages.get(record.page, kind) != kind
+            tally.note(record._replace(changed=1 if is_other else NOT_KNOWN), record.page in fetched_pages)
+            changed.append(1 if is_other else None)
+            if record.result == FETCHED:
+                fetched_pages.setdefault(record.page, kind)
         texts = dict.fromkeys(("address", "mime", "truncated"), "")
-        numbers = dict.fromkeys(("visit", "started", "total_s", "status", "marks", "found"), 0)
+        numbers = dict.fromkeys(("visit", "started", "total_s", "found"), 0)
         insert(
             database,
             "fetch",
             [
                 {**texts, **numbers, "page": r.page, "result": r.result, "error": r.error, "bytes": len(r.wire)}
-                for r in records
+                | {"status": r.status, "marks": r.marks, "changed": new}
+                for r, new in zip(records, changed, strict=True)
             ],
         )
         counted = tally_of(database)
     assert numbers_of(tally) == numbers_of(counted) and tally.errors == counted.errors
-    assert tally.fetched == len(fetched_pages) and tally.refetched == counted.refetched
+    assert (tally.refetched, tally.changed, tally.redirects) == (counted.refetched, counted.changed, counted.redirects)
+    firsts = fetched_pages.values()
+    assert (tally.fetched, tally.redirects) == (sum(one for one, _ in firsts), sum(one for _, one in firsts))
 
 
 # ---- one crawl, counted in all places
@@ -79,12 +95,14 @@ def numbers_of(tally: CrawlTally) -> Numbers:
 
 UNDECODABLE = text("svool", "Content-Encoding: gzip\r\n").replace(b"text/plain", b"text/html")
 BROKEN = page("/never", status="500 Internal Server Error")
-HOME = page("/undecodable", "/missing", "/broken", "/forbidden", "/lost", "/last")
+HOME = page("/undecodable", "/missing", "/moved", "/broken", "/forbidden", "/lost", "/last")
+MOVED = moved("/last")
 PAGES: dict[str, bytes | list[Part]] = {
     "/robots.txt": text("User-agent: *\nDisallow: /forbidden\n"),
     "/": HOME,
     "/undecodable": UNDECODABLE,
     "/missing": NOT_FOUND,
+    "/moved": MOVED,
     "/broken": BROKEN,
     "/lost": [CLOSE],
     "/last": page(),
@@ -128,7 +146,7 @@ def assert_all_agree(folder: Path) -> Numbers:
 
 
 def test_all_counts_agree(folder: Path) -> None:
-    bodies = sum(map(body_bytes, (HOME, UNDECODABLE, NOT_FOUND))) + TRIES * body_bytes(BROKEN)
+    bodies = sum(map(body_bytes, (HOME, UNDECODABLE, NOT_FOUND, MOVED))) + TRIES * body_bytes(BROKEN)
     assert assert_all_agree(folder) == Numbers(pages=3, errors=2 + 2 * TRIES, bytes=bodies)
 
 
@@ -154,6 +172,7 @@ def test_after_every_commit_the_progress_counts_all_committed_pages(
 
 def test_every_kind_of_page_occurs_and_the_forbidden_page_is_not_an_error(folder: Path) -> None:
     summary = write_summary(folder)
+    assert summary["redirects"] == 1
     assert summary["errors_by_kind"] == {"http": 1 + TRIES, "closed": TRIES, "encoding": 1}
     assert summary["forbidden_by_robots"] == 1
     assert {one.kind for one in folder_status(folder).last_errors} == set(summary["errors_by_kind"])

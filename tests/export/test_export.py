@@ -67,7 +67,7 @@ def test_pages_have_the_state_and_the_last_fetch_of_each_known_url(folder: Path)
     found = {row["url"].removeprefix(A): row for row in rows(folder, "pages")}
     assert {url: (row["state"], row["status"], row["error"]) for url, row in found.items()} == {
         "/": ("fetched", 200, None),
-        "/x": ("fetched", 301, None),
+        "/x": ("redirect", 301, None),
         "/gone": ("refused", 404, "http"),
         "/private": ("forbidden", None, "robots"),
         "/down": ("failed", None, "timeout"),
@@ -92,7 +92,7 @@ def test_a_page_that_has_not_changed_keeps_the_type_and_digest_of_its_contents(t
 
 def test_fetches_name_the_record_in_the_archive(folder: Path) -> None:
     found = rows(folder, "fetches")
-    assert [row["result"] for row in found] == ["fetched", "fetched", "refused", "forbidden", "failed"]
+    assert [row["result"] for row in found] == ["fetched", "redirect", "refused", "forbidden", "failed"]
     first = found[0]
     assert (first["url"], first["address"], first["links"], first["warc"]) == (
         f"{A}/",
@@ -107,7 +107,7 @@ def test_fetches_name_the_record_in_the_archive(folder: Path) -> None:
 
 def test_sites_have_the_numbers_of_their_pages(folder: Path) -> None:
     (site,) = rows(folder, "sites")
-    assert (site["origin"], site["pages_known"], site["pages_fetched"]) == (A, 6, 2)
+    assert (site["origin"], site["pages_known"], site["pages_fetched"]) == (A, 6, 1)
     assert (site["pages_failed"], site["pages_forbidden"], site["robots_status"], site["abandoned"]) == (
         2,
         1,

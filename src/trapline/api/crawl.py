@@ -6,7 +6,7 @@ connections waiting. See docs/how-to/crawl-from-python.md.
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from inspect import isawaitable, iscoroutinefunction
@@ -16,19 +16,10 @@ from typing import Any
 from trapline.api.hooks import LOG, Accept, Hooks, OnError, OnPage, Quality
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_stream import PageStream, StreamedFetch
-from trapline.crawler.engine.settings import CrawlSettings, seed_of
+from trapline.crawler.engine.settings import CHANGEABLE, CrawlSettings, seed_of, why_fixed
 from trapline.crawler.handler.page import Page
 from trapline.errors import ConfigError
 from trapline.strategies.base.inputs import PROGRAM
-
-# Settings that a resumed crawl may change.
-_GOALS = {
-    "max_pages": "max_pages",
-    "max_time": "max_seconds",
-    "max_bytes": "max_bytes",
-    "credentials": "credentials",
-    "cookies": "cookies",
-}
 
 
 def crawl(
@@ -68,8 +59,8 @@ def crawl(
             changes["quality"] = quality
         if given or output is not None or settings is not None:
             raise ConfigError("resume: a resumed crawl keeps its seeds, folder and settings; give none of them")
-        if unknown := changes.keys() - _GOALS.keys():
-            raise ConfigError(f"{min(unknown)} cannot change in a resumed crawl; {', '.join(_GOALS)} can")
+        if unchangeable := changes.keys() - CHANGEABLE:
+            raise ConfigError(why_fixed(min(unchangeable)))
     elif not given:
         raise ConfigError("no seed URL; give at least one")
     elif quality is not None:
@@ -77,8 +68,7 @@ def crawl(
     chosen = CrawlSettings.of(changes) if settings is None else settings.changed(changes)
     canonical_seeds = tuple(map(seed_of, given))
     options = chosen.options(canonical_seeds)  # raises ConfigError for an invalid setting
-    goals = {_GOALS[name]: getattr(options, _GOALS[name]) for name in changes} if resume is not None else {}
-    return Crawl(options, output, resume, goals, hooks)
+    return Crawl(options, output, resume, changes if resume is not None else {}, hooks)
 
 
 class Crawl:
@@ -93,11 +83,11 @@ class Crawl:
         options: CrawlOptions,
         output: str | Path | None,
         resume: str | Path | None,
-        goals: dict[str, float | str],
+        resumed_with: Mapping[str, Any],
         hooks: Hooks,
     ) -> None:
-        """`goals`: goals and files with secrets that a resumed crawl changes."""
-        self._options, self._goals = options, goals
+        """`resumed_with`: the settings that a resumed crawl changes."""
+        self._options, self._resumed_with = options, resumed_with
         self._output = None if output is None else Path(output)
         self._resume = None if resume is None else Path(resume)
         self._hooks, self._on_page = hooks, hooks.on_page
@@ -252,7 +242,7 @@ class Crawl:
                 raise ConfigError(
                     f"{self._resume}: is a crawl of several processes; continue it with trapline crawl --resume"
                 )
-            prepared = prepare_old(self._resume, None, **self._goals)
+            prepared = prepare_old(self._resume, settings=self._resumed_with)
         hooks = self._hooks
         self._check_quality(prepared.options)
         for note in prepared.notes:

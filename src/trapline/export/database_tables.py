@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED
+from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, ROBOTS_FILE, SITE_FAILED
+from trapline.crawler.engine.status import IS_PAGE, is_redirect
 from trapline.crawler.store.warc import base32
 from trapline.export.source import ExportSource, Row
 from trapline.fetch import failure
@@ -11,6 +12,7 @@ from trapline.fetch.html.page import NOARCHIVE, NOFOLLOW, NOINDEX
 from trapline.frontier import FAILED, FETCHED, REFUSED
 
 FORBIDDEN, WAITING, ABANDONED = "forbidden", "waiting", "abandoned"
+REDIRECT, ROBOTS = "redirect", "robots.txt"
 _RESULTS = {
     FETCHED: "fetched",
     FAILED: "failed",
@@ -27,13 +29,13 @@ left join fetch as last on last.seq = last_fetch.seq
 left join fetch as body on body.seq = case last.status when 304 then last_fetch.body else last.seq end
 left join abandoned_site on abandoned_site.site = page.site where page.id > ? and page.id <= ? order by page.id"""
 _FETCHES = """select seq, fetch.page, url, origin, visit, address, started, first_byte_s, total_s, result, status, error, fetch.bytes,
-mime, digest, found, truncated, changed, warc.name, offset, length
+mime, digest, found, truncated, changed, warc.name, offset, length, marks
 from fetch join page on page.id = fetch.page join site on site.id = page.site left join warc on warc.id = file
 where seq > ? and seq <= ? order by seq"""
 _SITE_TOTALS = f"""create temp table site_total (site integer primary key, known, fetched, errors, forbidden, bytes);
-insert into site_total select site, count(*), total(result = {FETCHED}),
+insert into site_total select site, count(*), total({IS_PAGE}),
 total(result in ({FAILED}, {REFUSED}) and error <> '{failure.ROBOTS}'), total(result = {REFUSED} and error = '{failure.ROBOTS}'),
-total(case when result = {FETCHED} then bytes end) from page left join last_fetch on last_fetch.page = page.id
+total(case when {IS_PAGE} then fetch.bytes end) from page left join last_fetch on last_fetch.page = page.id
 left join fetch on fetch.seq = last_fetch.seq where page.id <= {{last}} group by site;
 create temp table last_robots (site integer primary key, status);
 insert into last_robots select site, status from robots where seq in (select max(seq) from robots group by site)"""
@@ -48,7 +50,8 @@ def pages(source: ExportSource) -> Iterator[Row]:
     for id, url, origin, result, status, error, mime, size, started, digest, marks, is_abandoned in source.rows(
         "pages", _PAGES, source.bounds.page
     ):
-        state = result_name(result, error) if result is not None else ABANDONED if is_abandoned else WAITING
+        named = result_name(result, error, status, marks or 0) if result is not None else ""
+        state = named or (ABANDONED if is_abandoned else WAITING)
         masks = (None,) * 3 if marks is None else (bool(marks & mark) for mark in (NOINDEX, NOFOLLOW, NOARCHIVE))
         yield (
             id,
@@ -69,10 +72,11 @@ def fetches(source: ExportSource) -> Iterator[Row]:
     """Yield one row per attempt to fetch a page."""
     for row in source.rows("fetches", _FETCHES, source.bounds.fetch):
         seq, page, url, origin, visit, address, started, first_byte_s, total_s, result, status, error, *rest = row
-        size, mime, digest, found, truncated, changed, warc, offset, length = rest
+        size, mime, digest, found, truncated, changed, warc, offset, length, marks = rest
         yield (
             *(seq, page, url, origin, visit, address or None, moment(started), first_byte_s, total_s),
-            *(result_name(result, error), status or None, error or None, size, mime or None, hash_text(digest), found),
+            *(result_name(result, error, status, marks), status or None, error or None, size, mime or None),
+            *(hash_text(digest), found),
             *(truncated or None, None if changed is None else bool(changed), warc, offset, length),
         )
 
@@ -86,12 +90,16 @@ def sites(source: ExportSource) -> Iterator[Row]:
         yield id, origin, *map(int, numbers), robots or None, kind, why
 
 
-def result_name(result: int, error: str) -> str:
+def result_name(result: int, error: str, status: int = 200, marks: int = 0) -> str:
     """Return the result of a fetch in one word.
 
-    >>> result_name(REFUSED, "robots"), result_name(REFUSED, "http")
-    ('forbidden', 'refused')
+    >>> result_name(REFUSED, "robots"), result_name(REFUSED, "http"), result_name(FETCHED, "", 301)
+    ('forbidden', 'refused', 'redirect')
     """
+    if is_redirect(result, status):
+        return REDIRECT
+    if result == FETCHED and marks & ROBOTS_FILE:
+        return ROBOTS
     return FORBIDDEN if result == REFUSED and error == failure.ROBOTS else _RESULTS[result]
 
 

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from trapline.errors import ConfigError, InvariantError
+from trapline.frontier import changes
 from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome, Rescore, Visit, WaitUntil
+from trapline.frontier.changes import StrategyChange
 from trapline.frontier.core import arrivals, kernels, revisits
 from trapline.frontier.core.arrivals import Arrivals
 from trapline.frontier.core.core import MOST_ID, Core
@@ -25,7 +27,7 @@ from trapline.frontier.layout import (
     WAIT,
     Array,
 )
-from trapline.frontier.rules import MOST_SECONDS
+from trapline.frontier.rules import MOST_SECONDS, Rules
 from trapline.frontier.transfer import SiteExport, export_site, fetched_elsewhere, gone_elsewhere, import_site
 
 Answer = Visit | WaitUntil | Rescore | Drained
@@ -289,6 +291,27 @@ class Frontier(Core):
     def fetched_elsewhere(self, pages: Sequence[int] | Array, depths: Sequence[int] | Array, now: float) -> None:
         """Mark pages of an imported site as FETCHED, each with its depth: another partition fetched them. They can be revisited."""
         fetched_elsewhere(self, pages, depths, _moment(now))
+
+    # ---- changes between two runs
+
+    def change_rules(self, rules: Rules, now: float) -> None:
+        """Replace the rules, and delay every site and every address by its new delay from `now` on. No visit may be under way."""
+        changes.change_rules(self, rules, _moment(now))
+
+    def change_strategy(self, change: StrategyChange, number: int, fetches: int, now: float) -> None:
+        """Replace the strategy and rank all waiting pages anew. No visit may be under way.
+
+        `number`, `fetches`: for the log, which has neither strategies nor links: by these, `replay` asks for the same change again.
+        """
+        changes.change_strategy(self, change, number, fetches, _moment(now))
+
+    def withdraw(self, pages: Sequence[int] | Array, now: float) -> None:
+        """Remove waiting pages, which are GONE then: the scope of the crawl no longer admits them."""
+        changes.withdraw(self, pages, _moment(now))
+
+    def readmit(self, pages: Sequence[int] | Array, now: float) -> None:
+        """Make GONE pages UNKNOWN again: the scope of the crawl admits them again."""
+        changes.readmit(self, pages, _moment(now))
 
     # ---- inspection
 

@@ -43,6 +43,10 @@ class Call(IntEnum):
     RECEIVE = 15
     GONE_ELSEWHERE = 16
     FETCHED_ELSEWHERE = 17
+    CHANGE_RULES = 18
+    CHANGE_STRATEGY = 19
+    WITHDRAW = 20
+    READMIT = 21
 
 
 # The numbers of each call, as struct codes (q: integer, d: float), and the type of its payload.
@@ -64,6 +68,10 @@ _LAYOUTS: dict[Call, tuple[str, type]] = {
     Call.RECEIVE: ("d", np.float64),
     Call.GONE_ELSEWHERE: ("d", np.int32),
     Call.FETCHED_ELSEWHERE: ("d", np.int32),
+    Call.CHANGE_RULES: ("d", np.float64),
+    Call.CHANGE_STRATEGY: ("qqd", np.int32),
+    Call.WITHDRAW: ("d", np.int32),
+    Call.READMIT: ("d", np.int32),
 }
 # Lists indexed by code, for speed. No call has code 0.
 _CODES = range(1, len(_LAYOUTS) + 1)

@@ -12,6 +12,7 @@ import numpy as np
 from trapline.compiled.array_handles import Pin, Pinned, recaller
 from trapline.compiled.jit import b1, helper, i8, kernel
 from trapline.errors import InvariantError
+from trapline.frontier.changes import StrategyChange, rules_from_numbers
 from trapline.frontier.core.arrivals import Arrivals
 from trapline.frontier.core.kernels import answer_discover, answer_finish, answer_next, answer_report, register
 from trapline.frontier.core.revisits import answer_revisit
@@ -127,16 +128,22 @@ def replay_calls(handle: int, log_handle: int, place: Array, out: Array, moment:
 # ---- replay
 
 
-def replay(frontier: Frontier, source: bytes | BinaryIO) -> int:
-    """Make the logged calls again, compare every answer of `next` and `revisit` with the log, and return the number of calls."""
+StrategySource = Callable[[int, int], StrategyChange]
+
+
+def replay(frontier: Frontier, source: bytes | BinaryIO, strategies: StrategySource | None = None) -> int:
+    """Make the logged calls again, compare every answer of `next` and `revisit` with the log, and return the number of calls.
+
+    `strategies`: returns the change of strategy with a number, after a number of fetches (`Frontier.change_strategy`).
+    """
     journal, frontier.journal = frontier.journal, None  # the calls are in a log already
     try:
-        return sum(_replay_body(frontier, body) for body in BLOBS.bodies(source))
+        return sum(_replay_body(frontier, body, strategies) for body in BLOBS.bodies(source))
     finally:
         frontier.journal = journal
 
 
-def _replay_body(frontier: Frontier, body: bytearray) -> int:
+def _replay_body(frontier: Frontier, body: bytearray, strategies: StrategySource | None) -> int:
     """Replay the calls of one blob and return their number."""
     log, place = log_of(body), np.zeros(3, np.int64)
     pin = Pin(log)
@@ -147,7 +154,10 @@ def _replay_body(frontier: Frontier, body: bytearray) -> int:
         if answer != UNREAD:
             return int(place[1])
         frame, end = frame_at(body, 8 * int(place[0]))
-        _CALLS[frame.call](frontier, frame)
+        if frame.call == Call.CHANGE_STRATEGY:
+            _change_strategy(frontier, frame, strategies)
+        else:
+            _CALLS[frame.call](frontier, frame)
         place[0], place[1] = end // 8, place[1] + 1
 
 
@@ -163,6 +173,13 @@ def _difference(frontier: Frontier, frame: JournalFrame, n: int) -> InvariantErr
     logged = (logged_n, *frame.payload.tolist(), moment)
     ours = (n, *frontier.out[: n + 2 if n >= 0 else n == RESCORE].tolist(), float(frontier.moment[0]))
     return InvariantError(f"replay: next({now}) gave {ours}, the log has {logged}")
+
+
+def _change_strategy(frontier: Frontier, frame: JournalFrame, strategies: StrategySource | None) -> None:
+    number, fetches, now = frame.numbers
+    if strategies is None:
+        raise InvariantError("replay: the log changes the strategy; give `strategies`")
+    frontier.change_strategy(strategies(number, fetches), number, fetches, now)
 
 
 def _add_pages(frontier: Frontier, frame: JournalFrame) -> None:
@@ -211,4 +228,7 @@ _CALLS: dict[Call, Callable[[Frontier, JournalFrame], object]] = {
     Call.GONE_ELSEWHERE: lambda f, frame: f.gone_elsewhere(frame.payload, frame.numbers[0]),
     Call.FETCHED_ELSEWHERE: _fetched_elsewhere,
     Call.HOLD_ALL: lambda f, frame: f.hold_all(frame.numbers[0]),
+    Call.CHANGE_RULES: lambda f, frame: f.change_rules(rules_from_numbers(frame.payload), frame.numbers[0]),
+    Call.WITHDRAW: lambda f, frame: f.withdraw(frame.payload, frame.numbers[0]),
+    Call.READMIT: lambda f, frame: f.readmit(frame.payload, frame.numbers[0]),
 }

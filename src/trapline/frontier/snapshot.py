@@ -4,6 +4,7 @@ The frontier does not import this module. array_folder.py writes and reads the f
 keeps times as they are, so a process that loads it must continue with the same clock.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,14 +27,19 @@ def save(frontier: Frontier, folder: Path | str) -> None:
     _FOLDER.save(Path(folder), _description(frontier), _used(frontier.state))
 
 
-def load(folder: Path | str, strategy: "Strategy") -> Frontier:
-    """Load the frontier that was saved. `strategy` must be the strategy that it was saved with; its functions are bound again."""
+def load(folder: Path | str, strategy: "Strategy | Callable[[int], Strategy]") -> Frontier:
+    """Load the frontier that was saved. `strategy` must be the strategy that it was saved with, or return it for its number
+    (`Frontier.change_strategy`); its functions are bound again."""
     with _FOLDER.opened(Path(folder)) as saved:
+        number = int(saved.about.get("strategy_number", 1))
+        strategy = strategy(number) if callable(strategy) else strategy
         _check(saved, strategy)
         arrays = saved.arrays(DTYPES)
         _check_lengths(saved.place, arrays)
         rules = Rules(**saved.about["rules"])
-    return Frontier.from_state(FrontierState(**arrays), strategy, rules)
+    frontier = Frontier.from_state(FrontierState(**arrays), strategy, rules)
+    frontier.strategy_number = number
+    return frontier
 
 
 def _used(s: FrontierState) -> dict[str, Array]:
@@ -49,6 +55,7 @@ def _description(frontier: Frontier) -> dict[str, object]:
     return {
         "format": FORMAT,
         "strategy": strategy.name,
+        "strategy_number": frontier.strategy_number,
         "page_rank": strategy.page.name,
         "site_rank": strategy.site.name,
         "columns": list(strategy.page.columns),

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.crawler.engine.options import RefreshOptions
-from trapline.crawler.engine.status import IS_PAGE
+from trapline.crawler.engine.status import IS_FETCHED
 from trapline.crawler.files.layout import connect
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.files.resume import refresher_of
@@ -166,7 +166,7 @@ def refresh_record(folder: Path, database: sqlite3.Connection, options: RefreshO
 
 def _rows(database: sqlite3.Connection) -> NDArray[np.void]:
     """Return all successful fetches, ordered by page and time. Times are seconds of crawling."""
-    found = database.execute(f"select page, started, changed from fetch where {IS_PAGE} order by page, started")
+    found = database.execute(f"select page, started, changed from fetch where {IS_FETCHED} order by page, started")
     rows = np.fromiter(((page, at, np.nan if changed is None else changed) for page, at, changed in found), _FETCH)
     clock = np.array(database.execute("select at, seconds from progress order by rowid").fetchall()).reshape(-1, 2)
     if len(clock):

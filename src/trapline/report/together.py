@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED
+from trapline.crawler.engine.status import IS_PAGE
 from trapline.crawler.inspect.audit import politeness_violations
 from trapline.crawler.inspect.database_reader import opened, options, scope
 from trapline.crawler.inspect.summary import processor_of, span_of, strategy_name
 from trapline.errors import ConfigError
-from trapline.frontier import FETCHED, Rules
+from trapline.frontier import FETCHED, REFUSED, Rules
 from trapline.graph import Graph, LoadOptions, depths, load_graph, pagerank
 from trapline.graph.graph import csr_from_edges
 from trapline.graph.sites import recorded_graph
@@ -35,7 +36,11 @@ from trapline.simulator.breakdown import BatchConnections, server_locality
 from trapline.strategies.base.choice import live_strategy
 
 Ids = NDArray[np.int32]
-_COLUMNS = "page, visit, started, ifnull(first_byte_s, total_s), total_s, result, dense_rank() over (order by address)"
+# Redirects and robots.txt files are no pages. Like refused pages, they take the time of a request.
+_RESULT = f"case when result = {FETCHED} and not {IS_PAGE} then {REFUSED} else result end"
+_COLUMNS = (
+    f"page, visit, started, ifnull(first_byte_s, total_s), total_s, {_RESULT}, dense_rank() over (order by address)"
+)
 
 
 class Name(NamedTuple):

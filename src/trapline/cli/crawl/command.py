@@ -9,6 +9,7 @@ from trapline.cli.crawl.options import SECTIONS, Requested, as_typed
 from trapline.cli.crawl.processes import crawl_in_parts, is_in_parts
 from trapline.cli.crawl.ready import (
     announce,
+    changed_settings,
     compile_for,
     note,
     prepared_new,
@@ -55,7 +56,7 @@ def _crawl_alone(urls: tuple[str, ...], requested: Requested) -> int:
     given = requested.given
     resume = given["resume"]
     if resume is not None:
-        code = ended_before(resume, given, raised_goals(given))
+        code = ended_before(resume, given, raised_goals(given), changed_settings(given))
         if code is not None:
             return code
     prepared = prepared_old(resume, given) if resume else prepared_new(requested.options(urls), given["output"])

@@ -13,13 +13,22 @@ from trapline.terminal import say_json, say_text
 from trapline.units import bytes_shown, counted, duration, three_digits
 
 NOTHING_FETCHED = 3  # exit code
+_MOST_FOLLOWED = 3
 
 
-def ended_before(folder: Path, given: dict[str, Any], goals: dict[str, float]) -> int | None:
-    """Return the exit code of a crawl that has nothing left to do, and print the reason. None: there is something left."""
+# Settings that may bring new pages into a crawl in which nothing is left to fetch.
+_WIDENING = ("scope", "include", "exclude", "max_depth", "max_depth_dynamic", "max_pages_per_site", "retries")
+
+
+def ended_before(
+    folder: Path, given: dict[str, Any], goals: dict[str, float], settings: Mapping[str, Any]
+) -> int | None:
+    """Return the exit code of a crawl that has nothing left to do, and print the reason. None: there is something left.
+    `settings`: those that change."""
     from trapline.crawler.inspect.database_reader import ended
 
-    end = ended(folder, given["continuous"], given["handler"], **goals)
+    finds_more = given["continuous"] or any(name in settings for name in _WIDENING)
+    end = ended(folder, finds_more, given["handler"], **goals)
     if end is None:
         return None
     _print(end.line, end.summary, given)
@@ -47,13 +56,23 @@ def _exit_code(summary: dict[str, Any], folder: Path) -> int:
 def _why_nothing(summary: dict[str, Any]) -> str:
     """Return why a crawl fetched no page.
 
-    >>> _why_nothing({"errors_by_kind": {"connect": 5}, "forbidden_by_robots": 1})
+    >>> _why_nothing({"errors_by_kind": {"connect": 5}, "forbidden_by_robots": 1, "redirects": 0})
     '5 errors (connect), 1 page forbidden by robots.txt'
     """
     reasons = [f"{counted(number, 'error')} ({kind})" for kind, number in summary["errors_by_kind"].items()]
+    if summary["redirects"]:
+        reasons.append(f"{counted(summary['redirects'], 'redirect')}{_to_rejected(summary)}")
     if summary["forbidden_by_robots"]:
         reasons.append(f"{counted(summary['forbidden_by_robots'], 'page')} forbidden by robots.txt")
     return ", ".join(reasons) or "no answer so far"
+
+
+def _to_rejected(summary: dict[str, Any]) -> str:
+    """Return where redirects led to, if the crawl rejected their targets."""
+    from trapline.crawler.inspect.summary import REJECTED
+
+    rejected = summary["rejected_links"]
+    return f" to URLs that are rejected: {counts(rejected, REJECTED)}" if rejected else ""
 
 
 def _print(lines: str, summary: dict[str, Any], given: dict[str, Any]) -> None:
@@ -72,8 +91,9 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
             f"{counted(summary['pages_fetched'], 'page')}, {bytes_shown(summary['bytes'])}, {counted(summary['errors'], 'error')} in"
             f" {duration(summary['seconds'])}: {three_digits(summary['pages_per_second'])} pages/s;"
             f" stopped by: {stopped_by(summary['stopped_by'])}",
-            f"{counted(summary['urls_known'], 'URL')} known on {counted(summary['sites'], 'site')};"
+            f"{counted(summary['urls_known'], 'URL')} known on {counted(summary['sites'], 'site')}{_besides(summary)};"
             f" politeness violations: {summary['politeness_violations']}",
+            *_followed(summary),
             *_parallel(summary),
             *_handled(summary, folder),
             *_refetched(summary),
@@ -83,6 +103,17 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
             + (f"; continue: trapline crawl --resume {folder}" if summary["stopped_by"] in BY_HAND else ""),
         )
     )
+
+
+def _besides(summary: dict[str, Any]) -> str:
+    """Return the number of redirects, which are URLs and no pages."""
+    return f", {summary['redirects']:,} of them redirects" if summary["redirects"] else ""
+
+
+def _followed(summary: dict[str, Any]) -> Iterator[str]:
+    if followed := summary["scope_followed"]:
+        more = f" and {len(followed) - _MOST_FOLLOWED:,} more" if len(followed) > _MOST_FOLLOWED else ""
+        yield f"scope: followed the redirects of seeds to {', '.join(followed[:_MOST_FOLLOWED])}{more}"
 
 
 def _files(folder: Path) -> str:

@@ -222,6 +222,7 @@ def _discovered(account: "PageHistory") -> str:
 
 def _tried(fetch: "Try", began: float) -> str:
     from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED
+    from trapline.crawler.engine.status import is_redirect
     from trapline.frontier import FETCHED
 
     words = {
@@ -230,7 +231,7 @@ def _tried(fetch: "Try", began: float) -> str:
         OUT_OF_BAND: "requested, but not as a page: as a sitemap or feed, or as another site's robots.txt,",
         SITE_FAILED: "not requested, because its site failed,",
     }
-    outcome = words.get(fetch.result, "failed")
+    outcome = "redirected" if is_redirect(fetch.result, fetch.status) else words.get(fetch.result, "failed")
     answer = f"status {fetch.status}, {bytes_shown(fetch.bytes)}" if fetch.status else fetch.error
     place = f"fetch {fetch.number:,} of the crawl, page {fetch.place} of {fetch.of} in its visit"
     server = f" from {fetch.address}" if fetch.address else ", no server contacted,"

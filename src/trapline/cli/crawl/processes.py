@@ -14,6 +14,7 @@ from trapline.cli.crawl.end import ended_before, say
 from trapline.cli.crawl.options import Requested, partition_options
 from trapline.cli.crawl.ready import (
     announce,
+    changed_settings,
     compile_for,
     moved_files,
     note,
@@ -116,8 +117,8 @@ def _check(prepared: "Prepared") -> None:
 def _resumed(given: dict[str, Any]) -> "Manifest | int":
     """Return the crawl to continue; or the exit code if it has ended: the reason is printed then."""
     from trapline.crawler.files.opening import Prepared, changed, notes_on_requests
-    from trapline.crawler.files.resume import strategy_of
     from trapline.crawler.handler.user_handler import check_handler, handler_changes
+    from trapline.parallel.folder.link_policy import check
     from trapline.parallel.folder.manifest import read
     from trapline.parallel.folder.merged import brought_up, parts_of
     from trapline.parallel.ray.machines import refuse_elsewhere
@@ -128,16 +129,19 @@ def _resumed(given: dict[str, Any]) -> "Manifest | int":
     manifest, goals = read(folder), raised_goals(given)
     if given["processes"] is not None:
         manifest = manifest.grown(given["processes"])
-    changes = {**goals, **moved_files(given), **handler_changes(given["handler"])}
-    options = changed(manifest.options, refresh_changes(given), **changes)
+    settings, changes = changed_settings(given), {**goals, **moved_files(given), **handler_changes(given["handler"])}
+    options, strategy = changed(manifest.options, refresh_changes(given), settings, **changes)
+    check(manifest.policy, manifest.partitioning, options)
     check_handler(options)
-    code = ended_before(brought_up(folder), given, goals) if manifest.stopped_by else None
+    code = ended_before(brought_up(folder), given, goals, settings) if manifest.stopped_by else None
     if code is not None:
         return code
     if goals and parts_of(folder):
         refuse_reached(brought_up(folder), goals)
     note(notes_on_requests(options), given["quiet"])
-    compile_for(Prepared(folder, options, strategy_of(options), new=False), given["quiet"])
+    prepared = Prepared(folder, options, strategy, new=False)
+    _check(prepared)
+    compile_for(prepared, given["quiet"])
     return manifest.begun(options)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from trapline.cli.crawl.options import GOALS, SHOWN
+from trapline.cli.crawl.options import GOALS, SETTINGS, SHOWN
 from trapline.cli.options.config_file import site_tables
 from trapline.cli.options.scheduling import check_history_used
 from trapline.cli.options.sections import is_given
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from trapline.crawler.files.opening import Prepared
 
 _FEW = 3  # at most this many names are listed
-_MANY_PAGES = 1_000  # size of the site in the example of how long a site takes
 
 
 def prepared_new(options: "CrawlOptions", folder: Path) -> "Prepared":
@@ -56,9 +55,8 @@ def announce(options: "CrawlOptions", folder: Path, quiet: bool) -> None:
 
 def _scope(options: "CrawlOptions") -> str:
     from trapline.crawler.discovery.scope import ANY, HOST, registrable
-    from trapline.fetch.urls import host_port, origin
 
-    hosts = {host_port(origin(seed))[1] for seed in options.seeds}
+    hosts = _hosts(options)
     if options.scope == ANY:
         where = f"from {counted(len(options.seeds), 'seed')} to any site that links lead to (--scope any)"
     else:
@@ -84,22 +82,16 @@ def _end(options: "CrawlOptions") -> str:
 
 
 def _pace(options: "CrawlOptions") -> str:
-    """Return how many pages a site can give in which time, by the delays alone: response times come on top."""
-    rules = options.rules
-    k = max(1, rules.per_connection)
-    visit_s = rules.delay_s + (k - 1) * options.pause_s
-    if visit_s <= 0.0:
-        return "no delay (--delay 0): each site gets requests as fast as it answers; use this only on your own sites"
-    if rules.per_connection == 0:
-        return (
-            f"fetching as many pages per visit as the server allows, one every {duration(options.pause_s)}, "
-            f"with {duration(rules.delay_s)} between two visits to a site (--per-connection, --pause, --delay)"
-        )
-    whole_s = math.ceil(_MANY_PAGES / k) * visit_s - rules.delay_s
-    return (
-        f"fetching at most {counted(k, 'page')} of a site every {duration(visit_s)} (--per-connection, --pause, --delay): "
-        f"{_MANY_PAGES:,} pages of one site take {duration(whole_s)} or more"
-    )
+    from trapline.crawler.discovery.scope import HOST
+    from trapline.crawler.engine.pace import expected_pace
+
+    return expected_pace(options, len(_hosts(options)) if options.scope == HOST else None)
+
+
+def _hosts(options: "CrawlOptions") -> set[str]:
+    from trapline.fetch.urls import host_port, origin
+
+    return {host_port(origin(seed))[1] for seed in options.seeds}
 
 
 def _stop(folder: Path) -> str:
@@ -146,27 +138,35 @@ _MEASURED = {
     "max_bytes": GoalProgress("--max-bytes", "bytes", bytes_shown),
 }
 _SECRETS = ("credentials", "cookies")  # files that a resumed crawl reads again, and that may have moved
-# Options that --resume accepts.
-_MAY_CHANGE = {"resume", "processes", "ray", "handler", *_SECRETS, *GOALS, *_REFRESH_GOALS, *SHOWN.fields} - {
+_OF_A_RUN = {"resume", "processes", "ray", "config", "handler", *_SECRETS, *_REFRESH_GOALS, *SHOWN.fields} - {
     "metadata",
     "warc_bytes",
     "warc_prefix",
 }
+"""Options of one run, which --resume accepts besides the settings that may change."""
+_SETTING_OF = {field: setting for setting, field in SETTINGS.items()}
 
 
 def refuse_others(urls: tuple[str, ...]) -> None:
-    """Refuse URLs and options that --resume would ignore: a resumed crawl keeps the options that it began with."""
+    """Refuse URLs and options that a resumed crawl cannot change, and say why."""
+    from trapline.crawler.engine.settings import CHANGEABLE, why_fixed
+
     if urls:
         raise ConfigError(f"{urls[0]}: --resume continues the crawl with its own seed URLs; give no URL")
-    context = click.get_current_context()
     if site_tables():
         raise ConfigError("[site] tables cannot change with --resume, which keeps the crawl's options; omit them")
-    for param in context.command.params:
+    for param in click.get_current_context().command.params:
         name = param.name or ""
-        if name not in _MAY_CHANGE and is_given(name):
+        if name in _OF_A_RUN or not is_given(name):
+            continue
+        option = param.opts[-1]
+        if name in ("output", "seeds"):
             raise ConfigError(
-                f"{param.opts[-1]} cannot change with --resume, which keeps the crawl's folder and options; omit {param.opts[-1]}"
+                f"{option} cannot change with --resume: the crawl keeps its folder and seeds; omit {option}"
             )
+        setting = _SETTING_OF.get(name, option.removeprefix("--").replace("-", "_"))
+        if setting not in CHANGEABLE:
+            raise ConfigError(why_fixed(setting))
 
 
 def moved_files(given: dict[str, Any]) -> dict[str, str]:
@@ -177,6 +177,17 @@ def moved_files(given: dict[str, Any]) -> dict[str, str]:
 def raised_goals(given: dict[str, Any]) -> dict[str, float]:
     """Return the goals that were given for a resumed crawl."""
     return {goal: given[goal] for goal in GOALS if given[goal] is not None}
+
+
+def changed_settings(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that were given for a resumed crawl, besides its goals."""
+    from trapline.crawler.engine.settings import CHANGEABLE
+
+    return {
+        setting: given[field]
+        for setting, field in SETTINGS.items()
+        if setting in CHANGEABLE and field not in (*GOALS, *_SECRETS) and is_given(field)
+    }
 
 
 def refresh_changes(given: dict[str, Any]) -> dict[str, Any]:
@@ -196,7 +207,8 @@ def prepared_old(folder: Path, given: dict[str, Any]) -> "Prepared":
 
     changes, handler = refresh_changes(given), handler_changes(given["handler"])
     with said_if_long(f"opening {folder}: checking its database", given["quiet"]):
-        prepared = prepare_old(folder, changes, **raised_goals(given), **moved_files(given), **handler)
+        settings, changed = changed_settings(given), {**raised_goals(given), **moved_files(given), **handler}
+        prepared = prepare_old(folder, changes, settings, **changed)
     check_handler(prepared.options)
     refuse_reached(folder, raised_goals(given))
     return prepared

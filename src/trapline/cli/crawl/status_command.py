@@ -53,7 +53,8 @@ def _lines(found: "FolderStatus", folder: Path) -> Iterator[str]:
     rows = {
         "strategy": found.strategy,
         "pages": f"{found.pages:,} in {duration(found.seconds)}",
-        "pages/s": _pace(found),
+        "pages/s": _speed(found),
+        "pace": found.pace["text"] if found.pace else "",
         "refetches": _refetches(found),
         "signals": _signals(found),
         "received": f"{bytes_shown(found.bytes)} ({byte_rate(found.bytes_per_second_now)} {_lately(found)})",
@@ -99,7 +100,7 @@ def _signals(found: "FolderStatus") -> str:
     return f"{found.signals:,} received; {accesses}"
 
 
-def _pace(found: "FolderStatus") -> str:
+def _speed(found: "FolderStatus") -> str:
     return f"{three_digits(found.pages_per_second_now)} {_lately(found)}, {three_digits(found.pages_per_second)} on average"
 
 

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
+from textwrap import wrap
 from typing import TYPE_CHECKING, TextIO
 
 from trapline.terminal import escaped, redraw, say_to
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _RECENT_S = 5.0  # rates cover this time, as the rates in CrawlStatus do
 
 _FIRST_LINE_S, _EVERY_S = 2.0, 10.0
+_PACE_EVERY_S = 60.0
 _HINT = "Ctrl-C stops cleanly; --resume continues the crawl"
 _WIDTHS = (8, 16, 12, 10, 0)  # minimum widths of the columns of numbers
 _BESIDE = 44  # column where the second table begins
@@ -57,6 +59,7 @@ def drawn(status: "CrawlStatus", columns: int, rows: int, refetches_per_s: float
     """Return the lines of the live view: no more than a terminal with this many rows can show, and none so long that it would wrap."""
     parts = f", {status.partitions} partitions" if status.partitions > 1 else ""
     top = [f"trapline: {status.strategy}{parts}, into {status.folder}", *_numbers(status, refetches_per_s)]
+    top += wrap(f"pace    {status.pace.text}", max(columns - 1, 20), subsequent_indent=" " * 8) if status.pace else []
     tables = list(_beside(_busiest(status), [*_errors(status), *_elsewhere(status)]))
     # The last row holds the cursor. The row before it holds the current activity or the hint.
     room = max(rows - 1 - len(top) - 1, 0)
@@ -191,12 +194,14 @@ def _nothing() -> "Iterator[Show]":
 
 @contextmanager
 def _lines(stream: TextIO) -> "Iterator[Show]":
-    """Write a line after two seconds and then every ten; also two seconds after the activity changes, if it still goes on."""
+    """Write a line after two seconds and then every ten; also two seconds after the activity changes, if it still goes on.
+    The pace follows once a minute, and when something else limits the crawl."""
     due_at, doing, recent = time.monotonic() + _FIRST_LINE_S, "", RecentRefetches()
+    pace_at, limit = 0.0, ""
     notes_shown: set[str] = set()
 
     def show(status: "CrawlStatus") -> None:
-        nonlocal due_at, doing
+        nonlocal due_at, doing, pace_at, limit
         now = time.monotonic()
         activity = status.doing.partition(" ")[0]
         if activity != doing:
@@ -205,6 +210,9 @@ def _lines(stream: TextIO) -> "Iterator[Show]":
         if now >= due_at:
             due_at = now + _EVERY_S
             lines.append(line(status, refetches_per_s))
+            if status.pace and (now >= pace_at or status.pace.limit != limit):
+                pace_at, limit = now + _PACE_EVERY_S, status.pace.limit
+                lines.append(f"pace: {status.pace.text}")
         if lines:
             with suppress(OSError):  # the reader of the stream is gone; the crawl continues
                 say_to(stream, *lines)

@@ -9,7 +9,8 @@ Its work is bounded for each page and each site, so that no page stops a crawl a
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -172,6 +173,11 @@ class LinkResolver:
         """URLs that count as seeds besides the given ones, with their number of redirects."""
         return self._scope.redirected
 
+    @property
+    def scope_followed(self) -> Sequence[str]:
+        """Hosts or domains that are in scope because a seed redirects there."""
+        return self._scope.followed
+
     def is_ours(self, url: str) -> bool:
         """Return whether this partition owns the page at a canonical URL."""
         return self._owns is None or bool(self._owns(url))
@@ -202,6 +208,18 @@ class LinkResolver:
 
     def is_seed(self, url: str) -> bool:
         return self._scope.is_seed(url)
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """Do not count the links that are rejected in this block: they were counted when their pages were fetched."""
+        before = Counter(self._rejected_links)
+        yield
+        self._rejected_links.clear()
+        self._rejected_links.update(before)
+
+    def why_rejected(self, url: str) -> str:
+        """Return why the scope rejects a canonical URL, or ""."""
+        return self._scope.admits(url)
 
     def is_full(self, site: int) -> bool:
         """Return whether links to further pages of the site are rejected, because it has too many known pages."""

@@ -157,6 +157,15 @@ class Scope:
         """URLs that count as seeds besides the given ones, with their number of redirects."""
         return self._redirected
 
+    @property
+    def followed(self) -> tuple[str, ...]:
+        """Hosts or domains that are in scope because a seed redirects there, in the order of the redirects."""
+        if self.kind == ANY:
+            return ()
+        given = {self._name(origin(seed)) for seed in self.seeds}
+        names = dict.fromkeys(self._name(origin(url)) for url in self._redirected)
+        return tuple(name for name in names if name not in given)
+
     def _judge(self, site: str) -> str:
         if len(self._verdicts) >= _MOST_VERDICTS:
             self._verdicts.clear()

@@ -40,6 +40,7 @@ from trapline.crawler.engine.status import (
     WORDS,
     CrawlTally,
     UnansweredSeeds,
+    is_page,
     next_visit,
 )
 from trapline.crawler.engine.world import Timer, World
@@ -55,6 +56,7 @@ from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outco
 from trapline.frontier.layout import Array
 from trapline.units import counted
 
+_MOST_SCOPE_NOTES = 5
 _CONDITION = b"\r\nIf-"  # in a conditional request: If-None-Match, If-Modified-Since, or both
 _NO_PAGES = np.zeros(0, np.int32)
 _NO_LINKS = ResolvedLinks(_NO_PAGES)
@@ -109,6 +111,7 @@ class Crawler:
         self._next = frontier.next if refetch is None else refetch.agenda.next
         self.active = 0  # visits under way
         self.unanswered_seeds = UnansweredSeeds(settings.abandon)
+        self.scope_notes: list[str] = []  # for the user: redirects of seeds that the scope followed
         self.stopped_by = ""
         # Limit for the pages fetched and in flight. One of several partitions may have a share of the goal.
         self.most_pages = settings.goals.pages
@@ -373,6 +376,8 @@ class Crawler:
         hrefs = list(verdict.links) if self._settings.keep_hrefs else ()
         own_links = links[: len(links) - len(foreign)]  # the links to other partitions are at the end
         record = answer(visit, site, request, response, address, verdict, hrefs, own_links.tobytes())
+        if page_quality and is_page(record):
+            self.tally.quality += page_quality
         if self.refetch is not None:
             record = self.refetch.compared(record, verdict, response)
         if foreign and self.others is not None:
@@ -406,9 +411,8 @@ class Crawler:
             program.inherit(request.page)
 
     def _scored(self, request: PageRequest, links: Array) -> float:
-        """Add the quality of a new page to the crawl's, keep its links for scores if there are any, and return the quality."""
+        """Keep the links of a new page for scores if there are any, and return the quality of the page."""
         quality = self._scoring.quality(request)
-        self.tally.quality += quality
         if self._scoring.keep_links is not None:
             self._scoring.keep_links(request.page, links)
         return quality
@@ -437,6 +441,8 @@ class Crawler:
         """Count the target of a seed's redirect as a seed. This comes before the links are resolved, for the target is one."""
         target = canonical(href, url)
         redirects, is_wider = self.link_resolver.redirected(url, target) if target else (0, False)
+        if is_wider and len(self.scope_notes) < _MOST_SCOPE_NOTES:
+            self.scope_notes.append(f"{url} redirects to {target}; the scope follows")
         if target and redirects and self.others is not None:
             self.others.seed(target, redirects, is_wider)
 

@@ -24,6 +24,7 @@ class PageRequest(NamedTuple):
     is_list: bool = (
         False  # whether it is a sitemap or feed that is requested besides pages (crawler/recrawl/list_queue.py)
     )
+    marks: int = 0  # marks of the record besides those of the answer
 
 
 def no_answer(
@@ -77,7 +78,7 @@ def answer(
         response.body,
         response.truncated,
         verdict.mime,
-        verdict.marks,
+        verdict.marks | request.marks,
         hrefs,
         links,
     )

@@ -22,6 +22,7 @@ FULL = "site full"
 RETURNED, OUT_OF_BAND, SITE_FAILED = 0, -1, -2
 AS_BEFORE = ("",)  # a value of Fetched.elsewhere
 NOT_KNOWN = -1  # a value of Fetched.changed: the page was not fetched before, or was not fetched now
+ROBOTS_FILE = 8  # a bit of Fetched.marks: the URL was requested because the robots.txt of another site redirects to it
 
 
 class Fetched(NamedTuple):
@@ -47,7 +48,7 @@ class Fetched(NamedTuple):
     body: bytes = b""  # without its transfer coding; the same object as `wire` if it has none
     truncated: str = ""  # "", "length" or "time": why the body is incomplete (WARC-Truncated)
     mime: str = ""
-    marks: int = 0  # NOINDEX, NOFOLLOW, NOARCHIVE of fetch/html/page.py
+    marks: int = 0  # NOINDEX, NOFOLLOW, NOARCHIVE of fetch/html/page.py; ROBOTS_FILE
     hrefs: Sequence[str] = ()  # links as written on the page, for its metadata record, if there is to be one
     links: bytes = b""  # the pages that they lead to, as reported to the frontier: int32, little-endian
     # The following fields are for crawls that fetch pages again.
@@ -180,8 +181,8 @@ class CrawlProgress(NamedTuple):
 
     at: float  # wall clock
     seconds: float  # of crawling, over all runs
-    pages: int  # FETCHED
-    errors: int  # status.py defines what counts as an error, and as a byte
+    pages: int  # status.py defines what counts as a page, as an error, and as a byte
+    errors: int
     bytes: int
     known: int  # pages
     waiting: int  # pages
@@ -214,3 +215,4 @@ class Batch(NamedTuple):
     seeds: Sequence[tuple[str, int]] = ()
     processor: ProcessorTime | None = None  # of the loop in this run
     published_lists: Sequence[PublishedList] = ()
+    meta: Mapping[str, str | None] = {}  # keys of the table `meta` that change; None: the key is deleted

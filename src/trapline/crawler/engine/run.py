@@ -6,22 +6,25 @@ ends the visits under way and leaves a complete folder. A crawl that is killed c
 
 import asyncio
 import ctypes
+import json
 import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
 from trapline import __version__
+from trapline.crawler.engine import scope_change
 from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.pace import Pace, PaceMeter
 from trapline.crawler.engine.page_stream import PageStream
 from trapline.crawler.engine.partition_member import Member, PartitionExchange
 from trapline.crawler.engine.records import Batch, CrawlProgress
+from trapline.crawler.engine.scope_change import ScopeChange
 from trapline.crawler.engine.status import (
     BY_HAND,
     MAX_TIME,
@@ -60,8 +63,8 @@ def open_crawl(options: CrawlOptions, folder: Path, view: View) -> dict[str, Any
     return run_crawl(opened(prepare_new(options, folder)), view)
 
 
-def resume_crawl(folder: Path, view: View, **changes: float) -> dict[str, Any]:
-    """Resume a crawl. Return its summary. `changes`: goals that differ from those it began with."""
+def resume_crawl(folder: Path, view: View, **changes: Any) -> dict[str, Any]:
+    """Resume a crawl. Return its summary. `changes`: options that differ from those it had."""
     return run_crawl(opened(prepare_old(folder, None, **changes)), view)
 
 
@@ -108,6 +111,7 @@ class LiveCrawl:
         self._failure = ""  # of the store
         self._unsaved = ""  # why a snapshot could not be written
         self._error: BaseException | None = None  # an unexpected exception
+        self._noted_pace: Pace | None = None  # the pace in the database, or on its way there
         self._closing = ""  # the step of the closing; "": the crawl is not closing yet
 
     async def run(self) -> dict[str, Any]:
@@ -131,7 +135,7 @@ class LiveCrawl:
     async def _started_store(self, loop: asyncio.AbstractEventLoop) -> "Store | NoStore":
         if self._claim is None:
             return NoStore(loop, self._committed)
-        note_begin(self._claim, asdict(self._options))
+        note_begin(self._claim, self._crawl.keys)
         settings = store_settings(self._options)
         try:
             return await Store.start(self._claim, settings, self._committed, self._store_failed)
@@ -147,6 +151,8 @@ class LiveCrawl:
                 self._others.begin(self._options.seeds)
         if not self._crawl.new:
             resume.settle(frontier, now, self._state.refresher)
+        if self._crawl.has_new_scope:
+            self._change_scope(now)
         self._web.sweep()
         self._crawler.begin(self._web)
         self._outbox.stands = self._stands
@@ -154,11 +160,20 @@ class LiveCrawl:
         if self._options.max_seconds < math.inf:
             loop.call_later(max(self._options.max_seconds - self._seconds(), 0.0), self._crawler.stop, MAX_TIME)
 
+    def _change_scope(self, now: float) -> None:
+        assert self._folder is not None
+        parts = (self._state.frontier, self._link_resolver, self._options, self._folder, self._others)
+        counts = ScopeChange(*parts, self._outbox.flush).apply(now)
+        self._crawler.scope_notes.append(counts.note)
+        self._outbox.meta[scope_change.KEY] = None
+        self._outbox.flush(is_due=True)
+
     def _build(self, loop: asyncio.AbstractEventLoop) -> None:
         parts = built(loop, self._crawl, self._member, self._put)
         self._url_store, self._outbox, self._snapshots = parts.url_store, parts.outbox, parts.snapshots
         self._link_resolver, self._others, self._refresh = parts.link_resolver, parts.others, parts.refresh_setup
         self._crawler, self._web, self._lists = parts.crawler, parts.web, parts.list_setup
+        self._pace_meter = PaceMeter(self._state.frontier, self._state.sites, self._options)
         self._crawler.full = lambda: self._store.full
         if (stream := self._stream) is not None:
             self._crawler.stream = stream
@@ -292,8 +307,17 @@ class LiveCrawl:
             tally.rejected_links.most_common(MOST_ROWS),
             self._refetches(),
             handled=self._handler.counts if self._handler is not None else None,
-            notes=self._crawler.unanswered_seeds.notes,
+            notes=[*self._crawler.unanswered_seeds.notes, *self._crawler.scope_notes],
+            pace=self._pace(progress),
         )
+
+    def _pace(self, progress: CrawlProgress) -> Pace | None:
+        """Return the pace, and note it for `trapline status` if it is new."""
+        pace = None if self._crawler.stopped_by else self._pace_meter.pace(progress)
+        if pace is not self._noted_pace:
+            self._noted_pace = pace
+            self._outbox.meta["pace"] = json.dumps(pace.as_json()) if pace else None
+        return pace
 
     def _refetches(self) -> RefetchCounts | None:
         if self._refresh is None or self._state.refresher is None:
@@ -383,6 +407,7 @@ class LiveCrawl:
             "trapline": __version__,
             "strategy": strategy_name(self._options),
             "pages_fetched": tally.fetched,
+            "redirects": tally.redirects,
             "errors": tally.failed,
             "errors_by_kind": dict(tally.errors.most_common()),
             "bytes": tally.body_bytes,
@@ -390,6 +415,7 @@ class LiveCrawl:
             "urls_known": progress.known,
             "abandoned_sites_by_kind": dict(tally.abandoned_sites.most_common()),
             "rejected_links": dict(tally.rejected_links.most_common()),
+            "scope_followed": list(self._link_resolver.scope_followed),
             "seconds": progress.seconds,
             "pages_per_second": tally.fetched / progress.seconds if progress.seconds else 0.0,
             "stopped_by": self._crawler.stopped_by,

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, CrawlProgress, Fetched
+from trapline.crawler.engine.pace import Pace
+from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, ROBOTS_FILE, CrawlProgress, Fetched
 from trapline.crawler.files.handled import HandledCounts
 from trapline.fetch import failure
 from trapline.frontier import FETCHED, REFUSED
@@ -59,17 +60,25 @@ def interrupts(loop: asyncio.AbstractEventLoop, interrupted: Callable[[str], Non
 # ---- tally
 
 FORBIDDEN = "forbidden"  # by robots.txt: no request was sent, and nothing failed
+_NOT_MODIFIED = 304
 KIND = f"case when error = '{failure.ROBOTS}' and result = {REFUSED} then '{FORBIDDEN}' else error end"
 """SQL: the kind of error of a row of `fetch`; '': none."""
 IS_ERROR = f"({KIND} not in ('', '{FORBIDDEN}', '{failure.MIME}') and result not in ({RETURNED}, {OUT_OF_BAND}))"
 """SQL: whether a row of `fetch` counts as an error."""
-IS_PAGE = f"result = {FETCHED}"
+IS_FETCHED = f"result = {FETCHED}"
+"""SQL: whether a row of `fetch` had an answer of 2xx or 3xx."""
+IS_REDIRECT = f"({IS_FETCHED} and status between 300 and 399 and status != {_NOT_MODIFIED})"
+"""SQL: whether a row of `fetch` brought a redirect, which is no page."""
+IS_PAGE = f"({IS_FETCHED} and not {IS_REDIRECT} and marks & {ROBOTS_FILE} = 0)"
 """SQL: whether a row of `fetch` brought a page. The row may be an error too: a page that cannot be decoded."""
-PAGES = f"count(distinct case when {IS_PAGE} and fetch.changed is null then fetch.page end)"
+_FIRST = "count(distinct case when {} and fetch.changed is null then fetch.page end)"
+PAGES = _FIRST.format(IS_PAGE)
 """SQL: the number of pages that rows of `fetch` brought. Each page counts once, however often it was fetched again.
 
 `changed` is null in the first fetch of a page, because there is no earlier copy to compare with. A page that another
 partition fetched before partitions were added therefore counts there, and not here."""
+REDIRECTS = _FIRST.format(IS_REDIRECT)
+"""SQL: the number of URLs whose first answer was a redirect, in rows of `fetch`."""
 
 
 class SignalCounts(NamedTuple):
@@ -84,6 +93,7 @@ class CrawlTally:
     fetched: int = 0  # pages, each once
     refetched: int = 0  # fetches of pages that were fetched before
     changed: int = 0  # refetches that found a change
+    redirects: int = 0  # URLs whose first answer was a redirect
     in_flight: int = 0  # pages requested and not answered
     body_bytes: int = 0  # of pages, as received
     errors: Counter[str] = field(default_factory=Counter)  # by kind
@@ -100,13 +110,27 @@ class CrawlTally:
     def note(self, record: Fetched, is_refetch: bool = False) -> None:
         """Count a record. `is_refetch`: the page was fetched before."""
         self.body_bytes += len(record.wire)
-        if record.result == FETCHED:
+        if is_page(record):
             self.fetched += not is_refetch
             self.refetched += is_refetch
             self.changed += record.changed == 1
             self.recent[record.site] += 1
+        elif is_redirect(record.result, record.status):
+            self.redirects += not is_refetch
         if record.error and record.result not in (RETURNED, OUT_OF_BAND) and not _is_unwanted(record):
             self.errors[record.error] += 1
+
+
+def is_redirect(result: int, status: int) -> bool:
+    """Return whether a fetch brought a redirect, which is no page. 304 is none: it confirms our copy of a page."""
+    return result == FETCHED and 300 <= status < 400 and status != _NOT_MODIFIED
+
+
+def is_page(record: Fetched) -> bool:
+    """Return whether the record brought a page: neither a redirect nor the robots.txt of another site."""
+    if record.result != FETCHED or record.marks & ROBOTS_FILE:
+        return False
+    return not is_redirect(FETCHED, record.status)
 
 
 def _is_unwanted(record: Fetched) -> bool:
@@ -116,13 +140,15 @@ def _is_unwanted(record: Fetched) -> bool:
 
 def tally_of(database: sqlite3.Connection) -> CrawlTally:
     """Count pages, bytes and errors from the rows of `fetch`. The most frequent kinds of errors come first."""
-    pages, fetches, changed, received = database.execute(
-        f"select {PAGES}, total({IS_PAGE}), total(changed), total(bytes) from fetch"
+    pages, fetches, changed, redirects, received = database.execute(
+        f"select {PAGES}, total({IS_PAGE}), total(changed and {IS_PAGE}), {REDIRECTS}, total(bytes) from fetch"
     ).fetchone()
     kinds = database.execute(
         f"select {KIND} as kind, count(*) from fetch where {IS_ERROR} group by kind order by 2 desc, 1"
     )
-    return CrawlTally(pages, int(fetches) - pages, int(changed), body_bytes=int(received), errors=Counter(dict(kinds)))
+    found = CrawlTally(pages, int(fetches) - pages, int(changed), redirects)
+    found.body_bytes, found.errors = int(received), Counter(dict(kinds))
+    return found
 
 
 def signal_counts_of(database: sqlite3.Connection) -> SignalCounts:
@@ -200,6 +226,7 @@ class CrawlStatus(NamedTuple):
     partitions: int = 1
     handled: HandledCounts | None = None  # None: the crawl has no handler
     notes: Sequence[str] = ()  # notes of the partitions for the user, each to be shown once
+    pace: Pace | None = None  # None: no page waits, or the pace is not known
 
 
 def stopping(why: str, visits: int) -> str:

@@ -39,6 +39,7 @@ from trapline.crawler.discovery.sites import Site
 from trapline.crawler.engine.crawler import Crawler
 from trapline.crawler.engine.fetch_record import PageRequest
 from trapline.crawler.engine.judge import NOT_MODIFIED
+from trapline.crawler.engine.records import ROBOTS_FILE
 from trapline.crawler.engine.world import VisitWeb
 from trapline.crawler.robots.site_robots import RobotsFile, Step
 from trapline.fetch import failure
@@ -277,6 +278,7 @@ class VisitWorker:
         # then has no condition.
         if self._web.elsewhere.awaits(request.url) and not (self._conditions and response.status == NOT_MODIFIED):
             self._web.elsewhere.came(self._web, request.url, response)
+            request = request._replace(marks=ROBOTS_FILE)
         verdict = self._crawler.answered(self._visit, self._site, request, response, connection.address)
         self._served += 1
         self._fruitless = self._fruitless and verdict.result != FETCHED

@@ -143,8 +143,8 @@ class Parts:
 def built(loop: asyncio.AbstractEventLoop, crawl: Opened, member: Member | None, put: Callable[[Batch], None]) -> Parts:
     """Build the parts of a crawl. `member`: the membership, if the crawl is one of several. `put`: sends a batch to the store."""
     options, state, folder = crawl.options, crawl.state, crawl.folder
-    journal = Journal()
-    state.frontier.journal = journal
+    # A resume that has changed rules or strategy has begun the log of this run already.
+    journal = state.frontier.journal = state.frontier.journal or Journal()
     url_store = UrlStore(folder / DATABASE if folder else None)
     url_store.committed(state.frontier.pages)
     refresh_log = state.refresher.take if state.refresher else bytes

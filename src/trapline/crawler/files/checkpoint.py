@@ -62,8 +62,11 @@ def tidy(folder: Path, last_batch: int) -> int:
     return kept[0] if len(kept) == _KEPT else 0
 
 
-def load(folder: Path, last_batch: int, strategy: Strategy) -> Loaded[tuple[Frontier, SeenTable]]:
-    """Load the newest readable frontier and table of seen URLs at or before a batch."""
+def load(
+    folder: Path, last_batch: int, strategy: Strategy | Callable[[int], Strategy]
+) -> Loaded[tuple[Frontier, SeenTable]]:
+    """Load the newest readable frontier and table of seen URLs at or before a batch. `strategy`: that of the crawl, or a function
+    that returns it by its number (frontier/snapshot.py)."""
     return _newest(
         folder, last_batch, lambda place: (snapshot.load(place / _LAST, strategy), SeenTable.load(place / "seen"))
     )

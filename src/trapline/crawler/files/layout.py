@@ -85,30 +85,36 @@ def claim_existing(path: Path) -> FolderClaim:
     return FolderClaim(path, take(path))
 
 
-def note_begin(claim: FolderClaim, options: Mapping[str, object]) -> None:
-    """Record that another run begins with these options; its goals may differ from those of earlier runs.
+def note_begin(claim: FolderClaim, keys: Mapping[str, str]) -> None:
+    """Record that another run begins, and set these keys of `meta`: its options, which may differ from those of earlier runs.
 
     Call it while no store runs, because otherwise only the store may write the database.
     """
-    _note(claim, "update meta set value = ? where key = 'options'", json.dumps(options))
-    _note(claim, "insert into meta values ('runs', '1') on conflict (key) do update set value = value + 1")
-    _note(claim, "delete from meta where key = 'stopped_by'")
+    statements = [_key(key, value) for key, value in keys.items()]
+    runs = "insert into meta values ('runs', '1') on conflict (key) do update set value = value + 1"
+    _note(claim, *statements, (runs, ()), ("delete from meta where key in ('stopped_by', 'pace')", ()))
 
 
 def note_end(claim: FolderClaim, stopped_by: str) -> None:
     """Record that a run has ended, and why. Call it when the store has ended."""
-    _note(claim, "insert or replace into meta values ('stopped_by', ?)", stopped_by)
+    _note(claim, _key("stopped_by", stopped_by))
 
 
 def note_partition(claim: FolderClaim, partition: str) -> None:
     """Record which partition of a larger crawl this crawl is. Call it while no store runs."""
-    _note(claim, "insert or replace into meta values ('partition', ?)", partition)
+    _note(claim, _key("partition", partition))
 
 
-def _note(claim: FolderClaim, statement: str, *values: str) -> None:
+def _key(key: str, value: str) -> tuple[str, tuple[str, ...]]:
+    return "insert or replace into meta values (?, ?)", (key, value)
+
+
+def _note(claim: FolderClaim, *statements: tuple[str, tuple[str, ...]]) -> None:
+    """Execute the statements in one transaction."""
     try:
         with closing(sqlite3.connect(claim.path / DATABASE)) as connection, connection:
-            connection.execute(statement, values)
+            for statement, values in statements:
+                connection.execute(statement, values)
     except sqlite3.Error as error:
         problem = f"cannot be written: {error}; fix that and continue with --resume {claim.path}"
         raise ConfigError(f"{claim.path}: {problem}") from None

@@ -8,8 +8,10 @@ Kernels are compiled between the first two; the prepare functions call no kernel
 import asyncio
 import math
 import shlex
+import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,15 @@ import uvloop
 
 from trapline import __version__
 from trapline.crawler.discovery.scope import is_among
+from trapline.crawler.engine import scope_change
 from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
 from trapline.crawler.engine.page_quality import Given, ProgramQuality, given_by
+from trapline.crawler.engine.settings import with_changes
 from trapline.crawler.files import resume
+from trapline.crawler.files.changed_options import apply_changes
 from trapline.crawler.files.layout import FolderClaim, check_free, claim_existing, claim_new
 from trapline.crawler.files.reading import Reading
+from trapline.crawler.files.run_options import changed_files, noted_options, strategy_files
 from trapline.crawler.handler.user_handler import check_handler
 from trapline.crawler.store.settings import StoreSettings
 from trapline.errors import ConfigError
@@ -118,6 +124,8 @@ class Opened:
     claim: FolderClaim | None  # None: the crawl writes nothing to disk
     state: resume.CrawlState
     accept: Callable[[str], bool] | None = None  # of the program that takes the pages: rejects URLs in scope
+    keys: Mapping[str, str] = field(default_factory=dict)  # of the table `meta`, to be set when the run begins
+    has_new_scope: bool = False  # whether pages may have left or entered the scope since the last run
 
     @property
     def folder(self) -> Path | None:
@@ -181,21 +189,40 @@ def notes_on_requests(options: CrawlOptions) -> Iterator[str]:
         yield f"robots.txt files address this crawler as {options.robots_token}, which --user-agent does not have; give --robots-token"
 
 
-def prepare_old(folder: Path, refresh: Mapping[str, Any] | None = None, **changes: Any) -> Prepared:
-    """Check a crawl that is to be resumed. `changes`: goals, files and a handler that replace those it began with; `refresh`:
-    the same for refresh."""
+def prepare_old(
+    folder: Path, refresh: Mapping[str, Any] | None = None, settings: Mapping[str, Any] | None = None, **changes: Any
+) -> Prepared:
+    """Check a crawl that is to be resumed. `settings`: settings that replace those it had, by their names in `CrawlSettings`;
+    `changes`: the same by their names in `CrawlOptions`; `refresh`: the same for refresh."""
     claim_existing(folder).release()  # fails now, and not only after compilation, if another process crawls there
     reading = Reading(folder)
     reading.check()
-    options = changed(CrawlOptions.from_json(reading.meta()["options"]), refresh, **changes)
+    meta = reading.meta()
     reading.close()
-    return Prepared(folder, options, resume.strategy_of(options), False, tuple(notes_on_requests(options)))
+    options, strategy = changed(CrawlOptions.from_json(meta["options"]), refresh, settings, **changes)
+    return Prepared(folder, options, strategy, False, (*_file_notes(meta, options), *notes_on_requests(options)))
 
 
-def changed(options: CrawlOptions, refresh: Mapping[str, Any] | None, **changes: Any) -> CrawlOptions:
-    """Return the options with another handler or other files, and other goals for the crawl and for refresh."""
-    options = replace(options, **changes)
-    return replace(options, refresh=_refresh_changed(options.refresh, refresh)) if refresh else options
+def _file_notes(meta: Mapping[str, str], options: CrawlOptions) -> Iterator[str]:
+    for path in changed_files(meta, options):
+        yield f"{path} has changed since the last run of this crawl; all waiting pages are ranked by the new version"
+
+
+def changed(
+    options: CrawlOptions, refresh: Mapping[str, Any] | None, settings: Mapping[str, Any] | None = None, **changes: Any
+) -> tuple[CrawlOptions, Strategy]:
+    """Return the options with these changes, and their strategy. Raise `ConfigError` if a change is invalid or impossible."""
+    new = with_changes(replace(options, **changes), settings or {})
+    new = replace(new, refresh=_refresh_changed(new.refresh, refresh)) if refresh else new
+    strategy = resume.strategy_of(new)
+    if settings:
+        new = replace(new, rules=default_rules(strategy, new.rules, _PAGES_EXPECTED))
+        new.scope_of_crawl()
+    if bool(new.rules.batch) != bool(options.rules.batch):
+        raise ConfigError(
+            f"strategy {strategy.name!r} chooses pages in batches, and the crawl keeps its waiting pages without them; begin a new crawl"
+        )
+    return new, strategy
 
 
 def _refresh_changed(options: RefreshOptions | None, changes: Mapping[str, Any]) -> RefreshOptions:
@@ -219,10 +246,24 @@ def opened(
         state = (
             resume.fresh(folder, options, strategy) if fresh else resume.restored(folder, options, strategy, progress)
         )
+        keys, has_new_scope = _applied(folder, state, options, strategy)
     except BaseException:
         claim.release()
         raise
-    return Opened(options, strategy, prepared.new, given, claim, state)
+    return Opened(options, strategy, prepared.new, given, claim, state, keys=keys, has_new_scope=has_new_scope)
+
+
+def _applied(
+    folder: Path, state: resume.CrawlState, options: CrawlOptions, strategy: Strategy
+) -> tuple[dict[str, str], bool]:
+    """Apply what a resume has changed. Return the keys of `meta` that the run sets, and whether the scope has changed."""
+    with closing(Reading(folder)) as reading:
+        meta = reading.meta()
+        keys = noted_options(meta, asdict(options), strategy_files(options), time.time())
+        if "runs" in meta and scope_change.differs(CrawlOptions.from_json(meta["options"]), options):
+            keys[scope_change.KEY] = "1"
+        apply_changes(reading, state, options, strategy, keys)
+        return keys, scope_change.KEY in keys or scope_change.KEY in meta
 
 
 def store_settings(options: CrawlOptions) -> StoreSettings:

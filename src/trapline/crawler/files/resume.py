@@ -20,6 +20,8 @@ from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
 from trapline.crawler.engine.page_quality import Scores
 from trapline.crawler.engine.status import CrawlTally, tally_of
 from trapline.crawler.files import checkpoint
+from trapline.crawler.files.earlier_strategies import EarlierStrategies
+from trapline.crawler.files.earlier_strategies import strategy_of as strategy_of
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.robots.site_robots import apply
 from trapline.errors import ConfigError
@@ -30,7 +32,6 @@ from trapline.progress import ProgressCallback, no_progress
 from trapline.refresh.live.refresher import Refresher
 from trapline.refresh.policy import Policy, policy_named
 from trapline.strategies import Strategy
-from trapline.strategies.base.choice import live_strategy
 
 T = TypeVar("T")
 _AT_ONCE = 4096
@@ -48,12 +49,6 @@ class CrawlState:
     last_batch: int = 0
     refresher: Refresher | None = None
     notes: tuple[str, ...] = ()  # what the user should know about the folder
-
-
-def strategy_of(options: CrawlOptions) -> Strategy:
-    return live_strategy(
-        options.strategy, options.page_rank, options.site_rank, options.quality, options.history is not None
-    )
 
 
 def policy_of(options: RefreshOptions) -> Policy:
@@ -169,17 +164,19 @@ def frontier_from(reading: Reading, options: CrawlOptions, batch: int, progress:
 def _replayed(
     reading: Reading, options: CrawlOptions, strategy: Strategy, progress: ProgressCallback, newest: int | None = None
 ) -> _Old:
-    """Restore the frontier and the seen URLs. `newest`: use no snapshot after this batch."""
-    last = reading.last_batch()
-    batch, state, damaged = checkpoint.load(reading.folder, last if newest is None else newest, strategy)
-    frontier, seen = state or (Frontier(strategy, options.rules, options.seed), SeenTable())
+    """Restore the frontier and the seen URLs, under the options that each run had. `options`, `strategy`: those of the run that
+    is about to begin. `newest`: use no snapshot after this batch."""
+    last, runs = reading.last_batch(), EarlierStrategies(reading, options, strategy)
+    batch, state, damaged = checkpoint.load(reading.folder, last if newest is None else newest, runs.strategy)
+    first = runs.first
+    frontier, seen = state or (Frontier(runs.strategy(first.run), first.options.rules, first.options.seed), SeenTable())
     for number, calls in _log(reading.journal(after=batch), damaged):
         # Imported late: its kernel takes seconds to compile, and a new crawl or one that ended cleanly does not need it.
         from trapline.frontier.replay import replay
 
         progress(number - batch, last - batch, "batches of its log")
-        with _naming_batches(reading.folder, number, number):
-            replay(frontier, calls)
+        with _naming_batches(reading.folder, number, number), runs.explaining():
+            replay(frontier, calls, lambda number, fetches: runs.change(number, fetches, frontier.pages))
     _see(reading, seen, frontier.pages, progress)
     return _Old(frontier, seen, batch, damaged)
 

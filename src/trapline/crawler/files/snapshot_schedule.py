@@ -40,4 +40,5 @@ class Snapshots:
             self._outbox.forget = checkpoint.tidy(self._folder, batch)
 
     def _fetches(self) -> int:
-        return self._state.tally.fetched + self._state.tally.refetched
+        tally = self._state.tally
+        return tally.fetched + tally.refetched + tally.redirects

@@ -18,7 +18,7 @@ depends on the size of a site, all but the smaller w. It finds early and overlap
 """
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from trapline.crawler.discovery.scope import is_among
 from trapline.crawler.discovery.site_settings import settings_of
 from trapline.crawler.engine.options import CrawlOptions
-from trapline.crawler.inspect.database_reader import Longs, options
+from trapline.crawler.files.run_options import RunOptions, options_of_runs
+from trapline.crawler.inspect.database_reader import Longs, meta, options
 from trapline.crawler.inspect.requests import NONE_SEEN, ROBOTS, Requests, RobotsKept, requests_of, robots_kept
 from trapline.fetch.urls import host_port
 
@@ -43,28 +44,36 @@ _NEVER = -(1 << 62)
 
 
 class Manners(NamedTuple):
-    """The politeness settings in the options of a crawl."""
+    """The politeness settings of a crawl: one value for each time from which on they held, the earliest first. A resume may
+    change them."""
 
-    delay_us: int
-    address_delay_us: int
-    pause_us: int
+    since_us: Longs
+    delay_us: Longs
+    address_delay_us: Longs
+    pause_us: Longs
     pipelining: bool
-    of_sites: dict[int, tuple[int, int]]  # delay and pause of the sites that have settings of their own
+    own_delays_us: dict[int, int]  # of the sites that have a delay of their own
+    own_pauses_us: dict[int, int]
 
-    def delays_us(self, sites: Longs) -> Longs:
-        """Return the delay of each of these sites."""
-        return self._of(sites, self.delay_us, {site: own[0] for site, own in self.of_sites.items()})
+    def delays_us(self, sites: Longs, moments_us: Longs) -> Longs:
+        """Return the delay of each of these sites at these moments."""
+        return _with_own(self.at(self.delay_us, moments_us), sites, self.own_delays_us)
 
-    def pauses_us(self, sites: Longs) -> Longs:
-        return self._of(sites, self.pause_us, {site: own[1] for site, own in self.of_sites.items()})
+    def pauses_us(self, sites: Longs, moments_us: Longs) -> Longs:
+        return _with_own(self.at(self.pause_us, moments_us), sites, self.own_pauses_us)
 
-    @staticmethod
-    def _of(sites: Longs, usual: int, own: dict[int, int]) -> Longs:
-        if not own or not len(sites):
-            return np.full(len(sites), usual)
-        by_number = np.full(max(max(own), int(sites.max())) + 1, usual)
-        by_number[list(own)] = list(own.values())
-        return by_number[sites]
+    def at(self, values: Longs, moments_us: Longs) -> Longs:
+        """Return the values that held at these moments."""
+        return values[np.maximum(np.searchsorted(self.since_us, moments_us, "right") - 1, 0)]
+
+
+def _with_own(usual: Longs, sites: Longs, own: dict[int, int]) -> Longs:
+    """Return the values, except for the sites that have values of their own."""
+    if not own or not len(sites):
+        return usual
+    by_number = np.full(max(max(own), int(sites.max())) + 1, -1)
+    by_number[list(own)] = list(own.values())
+    return np.where(by_number[sites] >= 0, by_number[sites], usual)
 
 
 class Violation(NamedTuple):
@@ -94,7 +103,7 @@ def politeness_violations(database: sqlite3.Connection) -> int:
 
 def audit(database: sqlite3.Connection) -> Audit:
     given, requests = options(database), requests_of(database)
-    manners = manners_of(given, origins(database) if given.sites else ())
+    manners = manners_of(options_of_runs(meta(database)), origins(database) if given.sites else ())
     kept = robots_kept(database, given.robots_token, _without_robots(database, given))
     broken = {
         **_between_visits(requests, kept, manners),
@@ -122,25 +131,27 @@ def _without_robots(database: sqlite3.Connection, options: CrawlOptions) -> froz
     return frozenset(number for number, name in found if is_among(host_port(name)[1], hosts))
 
 
-def manners_of(options: CrawlOptions, sites: Iterable[tuple[int, str]] = ()) -> Manners:
+def manners_of(runs: Sequence[RunOptions], sites: Iterable[tuple[int, str]] = ()) -> Manners:
     """Return the settings. `sites`: numbers and origins of the sites, if some have settings of their own."""
-    rules = options.rules
-    own = {number: settings_of(options.sites, host_port(name)[1]) for number, name in sites}
-    delay_s = min(rules.delay_s, rules.small_site_delay_s) if rules.small_site_pages else rules.delay_s
+    own = {number: settings_of(runs[-1].options.sites, host_port(name)[1]) for number, name in sites}
     return Manners(
-        delay_us=round(delay_s * 1e6),
-        address_delay_us=round(rules.address_delay_s * 1e6),
-        pause_us=round(options.pause_s * 1e6),
-        pipelining=options.http == "pipelining",
-        of_sites={
-            number: (
-                round((delay_s if found.delay_s is None else found.delay_s) * 1e6),
-                round((options.pause_s if found.pause_s is None else found.pause_s) * 1e6),
-            )
-            for number, found in own.items()
-            if found is not None
-        },
+        _microseconds([run.since for run in runs]),
+        _microseconds([_delay_s(run.options) for run in runs]),
+        _microseconds([run.options.rules.address_delay_s for run in runs]),
+        _microseconds([run.options.pause_s for run in runs]),
+        pipelining=runs[-1].options.http == "pipelining",
+        own_delays_us={site: round(one.delay_s * 1e6) for site, one in own.items() if one and one.delay_s is not None},
+        own_pauses_us={site: round(one.pause_s * 1e6) for site, one in own.items() if one and one.pause_s is not None},
     )
+
+
+def _delay_s(options: CrawlOptions) -> float:
+    rules = options.rules
+    return min(rules.delay_s, rules.small_site_delay_s) if rules.small_site_pages else rules.delay_s
+
+
+def _microseconds(seconds: Sequence[float]) -> Longs:
+    return np.array([round(one * 1e6) for one in seconds], np.int64)
 
 
 # ---- Visits compared with each other.
@@ -163,8 +174,8 @@ def _between_visits(requests: Requests, kept: RobotsKept, manners: Manners) -> d
     sites, addresses = _spans(requests, requests.site), _spans(requests, requests.address)
     delays = kept.delay_us(kept.in_force(sites.owner, sites.begin_us))
     found = [
-        _against_earlier(sites, np.maximum(manners.delays_us(sites.owner), delays)),
-        _against_earlier(addresses, np.full(len(addresses.visit), manners.address_delay_us)),
+        _against_earlier(sites, np.maximum(manners.delays_us(sites.owner, sites.begin_us), delays)),
+        _against_earlier(addresses, manners.at(manners.address_delay_us, addresses.begin_us)),
     ]
     overlapping, early = (np.unique(np.concatenate(visits)) for visits in zip(*found, strict=True))
     return {"apart": overlapping, "delay": early}
@@ -213,7 +224,7 @@ def latest_end_before(owner: Longs, end: Longs) -> Longs:
 def _inside_visits(requests: Requests, kept: RobotsKept, manners: Manners) -> Longs:
     """Return the visits whose own requests overlap, or begin too soon after the previous answer."""
     delays = kept.delay_us(kept.in_force(requests.site, requests.begin_us))
-    gap = np.maximum(manners.pauses_us(requests.site), delays)
+    gap = np.maximum(manners.pauses_us(requests.site, requests.begin_us), delays)
     early = requests.begin_us < latest_end_before(requests.visit, requests.end_us) + gap - TOLERANCE_US
     if manners.pipelining:
         early &= gap > 0

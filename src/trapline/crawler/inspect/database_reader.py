@@ -91,10 +91,11 @@ class Ended(NamedTuple):
     summary: dict[str, Any]
 
 
-def ended(folder: Path, continuous: bool = False, handler: str | None = None, **goals: float) -> Ended | None:
+def ended(folder: Path, finds_more: bool = False, handler: str | None = None, **goals: float) -> Ended | None:
     """Return how the crawl ended, if a resume with these goals would fetch nothing and hand over nothing; otherwise None.
 
-    `continuous`: the resumed crawl would refetch pages. `handler`: the one that it would get. None: its own, if it has one.
+    `finds_more`: the resumed crawl would refetch pages, or its scope may be wider. `handler`: the one that it would get. None:
+    its own, if it has one.
     """
     with closing(opened(folder)) as database:
         kept = meta(database)
@@ -102,7 +103,7 @@ def ended(folder: Path, continuous: bool = False, handler: str | None = None, **
     if summary is None or _awaits_handler(folder, handler or CrawlOptions.from_json(kept["options"]).handler):
         return None
     why = kept.get("stopped_by")
-    if why == DRAINED and continuous:
+    if why == DRAINED and finds_more:
         return None
     if why == DRAINED:
         return Ended(f"{folder}: the crawl has ended: nothing is left to fetch", summary)

@@ -4,12 +4,15 @@ Except for the abandoned sites, only the last rows of each table are read, so th
 crawl almost nothing. Only committed data are seen: a running crawl is about a second ahead.
 """
 
+import json
 import math
 import sqlite3
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from trapline.crawler.engine.options import RefreshOptions
 from trapline.crawler.engine.records import CrawlProgress
@@ -62,11 +65,13 @@ class FolderStatus:
     refetches_per_second_now: float  # refetched pages
     signals: int  # signals taken in since the crawl began
     access_counts: int  # access counts taken in, by page and hour
+    pace: dict[str, Any] | None  # what limits a running crawl, and the time that the waiting pages take
 
 
 def folder_status(folder: Path) -> FolderStatus:
     with closing(opened(folder)) as database:
-        process, ended, settings = holder(folder), meta(database).get("stopped_by"), options(database)
+        kept, process, settings = meta(database), holder(folder), options(database)
+        ended = kept.get("stopped_by")
         last, before = _progress(database, folder)
         passed = max(last.seconds - before.seconds, 1e-9)
         signals = signal_counts_of(database)
@@ -98,7 +103,12 @@ def folder_status(folder: Path) -> FolderStatus:
             refetches_per_second_now=_refetched(database, last.at) / LATELY_S if settings.refresh else 0.0,
             signals=signals.signals,
             access_counts=signals.access_counts,
+            pace=_pace(kept) if process is not None else None,
         )
+
+
+def _pace(kept: Mapping[str, str]) -> dict[str, Any] | None:
+    return json.loads(kept["pace"]) if "pace" in kept else None
 
 
 def _progress(database: sqlite3.Connection, folder: Path) -> tuple[CrawlProgress, CrawlProgress]:
@@ -129,7 +139,8 @@ def _refetched(database: sqlite3.Connection, at: float) -> int:
 
 def _busiest(database: sqlite3.Connection, at: float) -> list[tuple[str, int]]:
     return database.execute(
-        f"select origin, count(*) from (select page, started, result from fetch order by seq desc limit {_LATEST_ROWS}) as late"
+        "select origin, count(*) from"
+        f" (select page, started, result, status, marks from fetch order by seq desc limit {_LATEST_ROWS}) as late"
         " join page on page.id = late.page join site on site.id = page.site"
         f" where {IS_PAGE} and started > ? group by site.id order by 2 desc, 1 limit {MOST_ROWS}",
         (at - LATELY_S,),

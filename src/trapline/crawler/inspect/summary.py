@@ -23,7 +23,7 @@ from trapline.crawler.engine.status import FORBIDDEN, IS_PAGE, KIND, signal_coun
 from trapline.crawler.files.handled import handled_files, handled_in
 from trapline.crawler.files.layout import SUMMARY
 from trapline.crawler.inspect.audit import Audit, audit
-from trapline.crawler.inspect.database_reader import meta, opened, options
+from trapline.crawler.inspect.database_reader import meta, opened, options, scope
 from trapline.crawler.store.database import PROCESSOR
 from trapline.fetch import failure
 from trapline.output import write_json
@@ -175,6 +175,7 @@ def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
     return {
         "pages_fetched": tally.fetched,
         "pages_refetched": tally.refetched,
+        "redirects": tally.redirects,
         "fetches": fetches,
         "errors": tally.failed,
         "errors_by_kind": dict(tally.errors),
@@ -188,6 +189,7 @@ def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
         "abandoned_sites_by_kind": abandoned_sites,
         "urls_known": _count(database, "page") - _count(database, "published_list where not is_page"),
         "rejected_links": rejected_links_of(database),
+        "scope_followed": list(scope(database).followed),
     }
 
 
@@ -265,7 +267,8 @@ def pages_only_listed(database: sqlite3.Connection) -> set[int]:
 def _changes(database: sqlite3.Connection) -> dict[str, Any]:
     """Return the counts about refetched pages and signals."""
     changed, unchanged, not_modified = database.execute(
-        "select total(changed), total(changed = 0), total(changed = 0 and status = 304) from fetch where changed is not null"
+        "select total(changed), total(changed = 0), total(changed = 0 and status = 304) from fetch"
+        f" where changed is not null and {IS_PAGE}"
     ).fetchone()
     return {
         "pages_changed": int(changed),

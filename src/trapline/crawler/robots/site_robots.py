@@ -93,6 +93,16 @@ def _usual_pace(site: Site) -> tuple[float, int]:
     )
 
 
+def set_crawl_delay(frontier: Frontier, site: Site, crawl_delay_s: float, delay_s: float, now: float) -> None:
+    """Set the site's own delay (w) and pages per visit (k) if this Crawl-delay demands them; 0: it has none. `delay_s`: the delay
+    of all sites."""
+    usual_s, usual_k = _usual_pace(site)
+    own_delay_s = crawl_delay_s if crawl_delay_s > (delay_s if usual_s == AS_RULES else usual_s) else usual_s
+    own_k = 1 if crawl_delay_s > LONGEST_PAUSE_S else usual_k
+    if (own_delay_s, own_k) != frontier.site_rules(site.id):
+        frontier.set_site(site.id, now, delay_s=own_delay_s, per_connection=own_k)
+
+
 class Elsewhere(Protocol):
     """Files on other sites (cross_site.py)."""
 
@@ -233,11 +243,7 @@ class RobotsFile:
     def _set_pace(self, web: RobotsWeb, delay_s: float) -> None:
         """Set the site's own delay (w) and pages per visit (k) if this Crawl-delay demands them. Otherwise undo those of an
         earlier one."""
-        usual_s, usual_k = _usual_pace(self._site)
-        own_delay_s = delay_s if delay_s > (web.delay_s if usual_s == AS_RULES else usual_s) else usual_s
-        own_k = 1 if delay_s > LONGEST_PAUSE_S else usual_k
-        if (own_delay_s, own_k) != web.frontier.site_rules(self._site.id):
-            web.frontier.set_site(self._site.id, web.now(), delay_s=own_delay_s, per_connection=own_k)
+        set_crawl_delay(web.frontier, self._site, delay_s, web.delay_s, web.now())
 
     def _record(
         self, web: RobotsWeb, visit: int, address: str, answer: RobotsResponse, response: Response | None = None

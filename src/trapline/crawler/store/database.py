@@ -162,6 +162,8 @@ class Database:
         self.connection.executemany("replace into rejected_link values (?, ?)", batch.rejected_links)
         self.connection.executemany(_ADOPTED, ((page, *copy) for page, copy in batch.copies))
         self.connection.executemany(_SEED, batch.seeds)
+        for key, value in batch.meta.items():
+            self.set_meta(key, value)
         self._add_signals(batch)
         self._add_traffic(batch.traffic)
         foreign = ((fetched.page, fetched.visit, url) for fetched in batch.fetches for url in fetched.elsewhere)

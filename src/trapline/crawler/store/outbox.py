@@ -3,9 +3,9 @@
 These modules add to it: crawler/discovery/link_resolver.py (sites, pages, seeds), crawler/engine/crawler.py (fetches,
 abandoned sites), crawler/robots/site_robots.py (robots.txt), crawler/recrawl/signal_recorder.py (signals),
 crawler/recrawl/listed_pages.py (listed pages), crawler/recrawl/list_queue.py (published lists), crawler/files/checkpoint.py
-(which logs may be deleted), crawler/recrawl/conditional_refetch.py (copies from other partitions). `flush` sends it to the
-store and empties it. The progress of the crawl and the logs of the frontier and of the refresher are part of a batch: a
-batch is all that happened between two moments.
+(which logs may be deleted), crawler/recrawl/conditional_refetch.py (copies from other partitions), crawler/engine/run.py
+(the pace). `flush` sends it to the store and empties it. The progress of the crawl and the logs of the frontier and of the
+refresher are part of a batch: a batch is all that happened between two moments.
 """
 
 from collections.abc import Callable, Sequence
@@ -70,6 +70,7 @@ class Outbox:
         self.copies: list[tuple[int, KeptCopy]] = []
         self.seeds: list[tuple[str, int]] = []
         self.published_lists: list[PublishedList] = []
+        self.meta: dict[str, str | None] = {}
         self._bytes = 0
 
     @property
@@ -137,6 +138,7 @@ class Outbox:
             self.seeds,
             self.processor(),
             self.published_lists,
+            self.meta,
         )
         self._empty()
         self._put(batch)

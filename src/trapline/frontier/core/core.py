@@ -71,8 +71,12 @@ class Core:
         return frontier
 
     def _adopt(self, state: FrontierState, strategy: "Strategy", rules: Rules, journal: Journal | None) -> None:
-        self.journal = journal
-        self.strategy, self.rules = strategy, rules
+        self.journal, self.rules, self.strategy_number = journal, rules, 1
+        self.adopt(state, strategy)
+
+    def adopt(self, state: FrontierState, strategy: "Strategy") -> None:
+        """Use this state with this strategy from now on."""
+        self.strategy = strategy
         strategy.bind(state.run)
         if state.run[0].ages and len(state.age) < len(state.page):
             state = state._replace(age=np.zeros(len(state.page), np.int32))
@@ -81,6 +85,11 @@ class Core:
         self._fault, self._pages, self._sites = (state.run[name].data for name in ("fault", "pages", "sites"))
         self.out, self.moment = np.zeros(MOST_PER_VISIT + 2, np.int64), np.zeros(1)
         self.out_view, self.moment_view = self.out.data, self.moment.data
+
+    def set_rules(self, rules: Rules) -> None:
+        """Write the rules into the state. The caller then places the sites again."""
+        self.rules = rules
+        _set_rules(self.state, rules)
 
     @property
     def pages(self) -> int:
@@ -156,6 +165,19 @@ class Core:
     def site_groups(self) -> Array:
         """The group (IP address) of every site; -1 for a site that is not resolved."""
         return self.state.site["group"][: self.sites]
+
+    @property
+    def site_records(self) -> Array:
+        """The record of every site (SITE in frontier/layout.py)."""
+        return self.state.site[: self.sites]
+
+    @property
+    def site_waiting(self) -> Array:
+        """The number of waiting pages of every site that its budget lets the crawl fetch; 0 for an abandoned site."""
+        waiting = self.state.queue["waiting"][: self.sites].sum(axis=1)
+        own, common = self.site_budgets, self.rules.pages_per_site
+        budget = np.where(own >= 0, own, common or MOST_ID)
+        return np.minimum(waiting, np.maximum(budget - self.state.site["taken"][: self.sites], 0))
 
     @property
     def site_budgets(self) -> Array:

@@ -1,12 +1,15 @@
 """The status of a parallel crawl, read from its folder alone: what `trapline status` shows, for all partitions together."""
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from trapline.crawler.engine.pace import Pace, pace_together
 from trapline.crawler.engine.status import MOST_ROWS
 from trapline.crawler.files.lock import holder
 from trapline.crawler.inspect.database_reader import opened
@@ -71,8 +74,15 @@ def _together(manifest: Manifest, parts: list[FolderStatus]) -> FolderStatus:
         abandoned_sites=_abandoned_sites(manifest, parts),
         rejected_links=_added(part.rejected_links for part in parts),
         refresh=refresh_summary(manifest.options.refresh) if manifest.options.refresh else None,
+        pace=_pace(manifest, parts) if process is not None else None,
         **sums,
     )
+
+
+def _pace(manifest: Manifest, parts: list[FolderStatus]) -> dict[str, Any] | None:
+    paces = [Pace.from_json(json.dumps(part.pace)) for part in parts if part.pace is not None]
+    pace = pace_together(paces, manifest.options.max_pages, sum(part.pages for part in parts))
+    return None if pace is None else pace.as_json()
 
 
 def _abandoned_sites(manifest: Manifest, parts: list[FolderStatus]) -> dict[str, int]:

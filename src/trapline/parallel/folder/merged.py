@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from trapline.compiled.file_lock import alone
 from trapline.crawler.engine.records import CrawlProgress
-from trapline.crawler.engine.status import IS_PAGE
+from trapline.crawler.engine.status import IS_FETCHED
 from trapline.crawler.files.layout import DATABASE, FORMAT, connect, new_database, read_only
 from trapline.crawler.files.reading import HAS_LINKS
+from trapline.crawler.files.run_options import RUN
 from trapline.crawler.inspect.database_reader import meta, opened
 from trapline.crawler.store.database import INDEXES, PROCESSOR, SEED
 from trapline.errors import ConfigError
@@ -135,7 +136,7 @@ _STOOD = "create temp table stood (part, at, seconds, pages, errors, bytes, know
 # Another partition may have fetched pages of a site after the last one abandoned it. `cross join` fixes the order of the
 # tables, so that they are read once.
 _NOT_ABANDONED = f"""delete from abandoned_site where site in (select page.site from fetch cross join page on page.id = fetch.page
-cross join abandoned_site as gone on gone.site = page.site where {IS_PAGE} and started + total_s > gone.at)"""
+cross join abandoned_site as gone on gone.site = page.site where {IS_FETCHED} and started + total_s > gone.at)"""
 _AS_BEFORE = "exists (select 1 from foreign_link as link where link.page = {0}.page and link.visit = {0}.visit and link.url = '')"
 # For each fetch, the visit whose links to pages of other partitions are also its own. That is the fetch's own visit;
 # or, if the page had the same links as before, the last earlier visit whose links were recorded.
@@ -327,6 +328,7 @@ def _meta(manifest: Manifest, parts: list[Path], state: dict[str, int]) -> dict[
             }
         ),
         **{key: value for one in kept for key, value in one.items() if key.startswith(SEED)},
+        **{key: value for key, value in kept[0].items() if key.startswith(RUN)},
         **{
             f"{key} {part.name}": value
             for part, one in zip(parts, kept, strict=True)

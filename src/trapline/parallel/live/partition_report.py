@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from trapline.crawler.engine.pace import Pace, pace_together
 from trapline.crawler.engine.records import CrawlProgress
 from trapline.crawler.engine.status import MOST_ROWS, CrawlStatus, Recent, RefetchCounts, SignalCounts, next_visit
 from trapline.crawler.files.handled import HandledCounts
@@ -146,6 +147,7 @@ class PartitionReport(NamedTuple):
     next_visit_s: float = math.inf  # seconds to the next visit, while no connection is open
     notes: Sequence[str] = ()  # for the user, such as seeds that do not answer
     handled: HandledCounts | None = None  # None: the crawl has no handler
+    pace: Pace | None = None
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> "PartitionReport":
@@ -155,7 +157,8 @@ class PartitionReport(NamedTuple):
         named = {"counted": counted, "holding": holding, "progress": CrawlProgress(*fields["progress"])}
         refetches = None if fields["refetches"] is None else _read_refetches(*fields["refetches"])
         handled = None if fields.get("handled") is None else HandledCounts(*fields["handled"])
-        found = cls(**{**fields, **named, "refetches": refetches, "handled": handled})
+        pace = None if fields.get("pace") is None else Pace(*fields["pace"])
+        found = cls(**{**fields, **named, "refetches": refetches, "handled": handled, "pace": pace})
         found._check()
         return found
 
@@ -168,17 +171,18 @@ class PartitionReport(NamedTuple):
         refetches = (
             () if self.refetches is None else (self.refetches.fetched, self.refetches.changed, *self.refetches.signals)
         )
-        handled = self.handled or ()
+        limit, *times = self.pace or ("",)
         numbers = (
             *self.counted,
             *self.holding,
             *self.progress,
             *refetches,
-            *handled,
+            *(self.handled or ()),
+            *times,
             self.pages_per_s,
             self.next_visit_s,
         )
-        counts, texts = [count for _, count in rows], [self.doing, *(name for name, _ in rows), *self.notes]
+        counts, texts = [count for _, count in rows], [self.doing, limit, *(name for name, _ in rows), *self.notes]
         if not all(isinstance(number, int | float) for number in (*numbers, *counts)) or not all(
             isinstance(text, str) for text in texts
         ):
@@ -197,7 +201,7 @@ def answer(
     rows = status.busiest(), status.errors, status.abandoned_sites, status.rejected_links
     numbers = (status.refetches, status.pages_per_s)
     report = PartitionReport(count, holding, progress, *rows, status.doing, *numbers)
-    return report._replace(notes=status.notes, handled=status.handled)
+    return report._replace(notes=status.notes, handled=status.handled, pace=status.pace)
 
 
 def in_numbers(progress: CrawlProgress, answer: PartitionReport | None, here: bool) -> dict[str, float]:
@@ -250,6 +254,7 @@ class Together:
             self._partitions,
             _handled(answers),
             [*notes, *(note for one in answers for note in one.notes)],
+            pace_together([one.pace for one in answers if one.pace is not None], self._goal, progress.pages),
         )
 
     def _refetches(self, answers: Sequence[PartitionReport]) -> RefetchCounts | None:

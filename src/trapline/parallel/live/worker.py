@@ -112,9 +112,9 @@ def _opened(folder: Path, options: CrawlOptions, task: WorkerTask) -> Opened:
     """Open the partition's folder, new or old."""
     if (folder / DATABASE).exists():
         check_mark(folder, task.mark, task.sizes[-1], task.began)
-        # The goals, the refresh settings and the files with secrets may have changed.
+        # The options may have changed.
         prepared = prepare_old(folder, None, credentials=options.credentials, cookies=options.cookies)
-        crawl = opened(replace(prepared, options=options))
+        crawl = opened(replace(prepared, options=options, strategy=strategy_of(options)))
     else:
         crawl = opened(Prepared(folder, options, strategy_of(options), new=True, began=task.began))
     assert crawl.claim is not None

@@ -1,0 +1,269 @@
+"""The pace of a crawl: what limits it, and how long the waiting pages take. It decides nothing; the user reads it.
+
+The time follows from what the crawl knows: how many pages wait at each site, the site's delay w, pages per visit k and pause,
+its measured times, the delay of its address, the connections, the bandwidth, and the speed so far. It is a lower bound,
+because pages may still be found, unless a goal ends the crawl before (docs/decisions/052-pace-and-changes.md).
+"""
+
+import json
+import math
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trapline.crawler.discovery.sites import Sites
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.records import CrawlProgress
+from trapline.frontier import Frontier
+from trapline.frontier.layout import MOST_PER_VISIT, Array
+from trapline.units import byte_rate, counted, duration, three_digits
+
+# What limits a crawl. Names are part of `status --json`.
+DELAY, CRAWL_DELAY, ADDRESS = "delay", "crawl-delay", "address"
+CONNECTIONS, BANDWIDTH, ANSWERS, SPEED = "connections", "bandwidth", "answers", "speed"
+_EVERY_S = 5.0  # between two computations, which take milliseconds for 100,000 sites
+_MOST_SHARE = 200  # a computation that takes long is repeated only after this many times its duration
+_MOST_SITES = 10_000  # the pauses of robots.txt files are read if no more sites than this have waiting pages
+# The speed so far limits a crawl if the pages take this much longer than all other limits say. It fluctuates.
+_CLEARLY_SLOWER = 1.5
+
+
+class Pace(NamedTuple):
+    limit: str
+    pages: int  # that wait and are to be fetched
+    seconds: float  # that they take
+    at_least: bool  # whether more pages may be found, so that the crawl takes at least this time
+    sites: int  # with waiting pages
+    visit_pages: int  # pages of one visit to the site or address that takes longest
+    visit_every_s: float  # from the begin of a visit there to the next
+    answer_s: float  # response time of that site
+    amount: float  # of the limit: connections, bytes per second, or pages per second
+
+    @classmethod
+    def from_json(cls, text: str) -> "Pace":
+        return cls(**{name: value for name, value in json.loads(text).items() if name != "text"})
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self._asdict(), "text": self.text}
+
+    @property
+    def text(self) -> str:
+        least = "at least" if self.at_least else "about"
+        hint = "; if the site is yours, use --delay 0" if self.limit == DELAY and self.sites == 1 else ""
+        hint = "; for sites of your own, use --delay 0" if self.limit == DELAY and self.sites > 1 else hint
+        return f"{self._why()}: {least} {duration(self.seconds)} for {counted(self.pages, 'page')}{hint}"
+
+    def _why(self) -> str:
+        visits = f"{counted(self.visit_pages, 'page')} every {duration(self.visit_every_s)}"
+        sites = "one site" if self.sites == 1 else f"{self.sites:,} sites"
+        slowest = f"{sites}, {'' if self.sites == 1 else 'the slowest '}{visits}"
+        return {
+            DELAY: slowest,
+            CRAWL_DELAY: f"{slowest} (Crawl-delay of its robots.txt)",
+            ADDRESS: f"{sites}, some on one address, which gives {visits} (--ip-delay)",
+            CONNECTIONS: f"{sites}, {self.amount:,.0f} connections at once (--connections)",
+            BANDWIDTH: f"{byte_rate(self.amount)} (--bandwidth)",
+            ANSWERS: f"{sites}, {'' if self.sites == 1 else 'the slowest '}answers in {duration(self.answer_s)}",
+            SPEED: f"{three_digits(self.amount)} pages/s so far",
+        }[self.limit]
+
+
+class SiteLoads(NamedTuple):
+    """The sites with waiting pages, and the time that each needs if nothing else limits it."""
+
+    pages: Array  # that wait and may be fetched
+    per_visit: Array  # k
+    delay_s: Array  # w
+    pause_s: Array  # between two pages of a visit
+    answer_s: Array
+    connection_s: Array
+    group: Array  # address; sites that are not resolved have numbers of their own
+
+    @property
+    def visits(self) -> Array:
+        return np.ceil(self.pages / self.per_visit)
+
+    @property
+    def busy_s(self) -> Array:
+        """Time in which a connection is open."""
+        return self.visits * self.connection_s + self.pages * self.answer_s + (self.pages - self.visits) * self.pause_s
+
+    @property
+    def seconds(self) -> Array:
+        return self.busy_s + (self.visits - 1.0) * self.delay_s
+
+
+def site_loads(frontier: Frontier, sites: Sites, pause_s: float) -> SiteLoads:
+    """Return the load of each site with waiting pages. `pause_s`: the pause of sites whose robots.txt asks for none."""
+    waiting = frontier.site_waiting
+    chosen = np.flatnonzero(waiting)
+    record, rules = frontier.site_records[chosen], frontier.rules
+    k = np.where(record["per_connection"] >= 0, record["per_connection"], rules.per_connection)
+    per_visit = np.minimum(np.minimum(np.where(k > 0, k, MOST_PER_VISIT), record["requests"]), MOST_PER_VISIT)
+    small = record["known"] < rules.small_site_pages
+    delay_s = np.where(small, rules.small_site_delay_s, rules.delay_s)
+    own = record["delay_s"]
+    pauses = np.full(len(chosen), pause_s)
+    if len(chosen) <= _MOST_SITES:
+        pauses = np.array([sites[site].pause_s for site in chosen.tolist()], np.float64)
+    group = np.where(record["group"] >= 0, record["group"], -1 - chosen)
+    return SiteLoads(
+        waiting[chosen].astype(np.float64),
+        np.maximum(per_visit, 1).astype(np.float64),
+        np.where(np.isnan(own), delay_s, own),
+        pauses,
+        np.where(record["responses"] > 0, record["response_s"], 0.0),
+        np.where(record["connections"] > 0, record["connection_s"], 0.0),
+        group,
+    )
+
+
+class _Needs(NamedTuple):
+    """The addresses with waiting pages: the pages and the time of each, the fastest first."""
+
+    pages: Array
+    seconds: Array
+    slowest: int  # the site, by its place in the loads, that makes the slowest address slow
+    is_shared: bool  # whether sites that share this address make it slow
+
+
+def _needs(loads: SiteLoads, address_delay_s: float) -> _Needs:
+    _, address = np.unique(loads.group, return_inverse=True)
+    turns = np.bincount(address, loads.busy_s + loads.visits * address_delay_s) - address_delay_s
+    longest = np.zeros(len(turns))
+    np.maximum.at(longest, address, loads.seconds)
+    seconds, pages = np.maximum(turns, longest), np.bincount(address, loads.pages)
+    slow = int(np.argmax(seconds))
+    of_slow = np.flatnonzero(address == slow)
+    slowest = int(of_slow[np.argmax(loads.seconds[of_slow])])
+    order = np.argsort(seconds, kind="stable")
+    is_shared = len(of_slow) > 1 and bool(turns[slow] > longest[slow])
+    return _Needs(pages[order], seconds[order], slowest, is_shared)
+
+
+def _seconds_for(wanted: float, needs: _Needs) -> float:
+    """Return the time in which the addresses together can give this number of pages, each at its own rate."""
+    rates = needs.pages / np.maximum(needs.seconds, 1e-9)
+    before = np.concatenate(([0.0], np.cumsum(needs.pages)))
+    left = np.concatenate((np.cumsum(rates[::-1])[::-1], [0.0]))
+    # The pages at the moments at which one more address has given all of its pages.
+    given = before[1:] + left[1:] * needs.seconds
+    last = min(int(np.searchsorted(given, wanted * (1 - 1e-12))), len(rates) - 1)
+    return float((wanted - before[last]) / left[last])
+
+
+def pace_of(loads: SiteLoads, options: CrawlOptions, progress: CrawlProgress, ran: CrawlProgress) -> Pace | None:
+    """Return the pace, or None if no page waits. `ran`: the progress of this run alone."""
+    waiting = float(loads.pages.sum())
+    wanted = min(waiting, options.max_pages - progress.pages)
+    if wanted <= 0.0:
+        return None
+    needs = _needs(loads, options.rules.address_delay_s)
+    by_sites_s = _seconds_for(wanted, needs)
+    share = wanted / waiting
+    page_bytes = progress.bytes / progress.pages if progress.pages else 0.0
+    limits = {
+        _limit_of_sites(loads, needs, options): by_sites_s,
+        CONNECTIONS: float(loads.busy_s.sum()) * share / options.connections,
+        BANDWIDTH: wanted * page_bytes / options.bandwidth,
+    }
+    speed = ran.pages / ran.seconds if ran.seconds > _EVERY_S else 0.0
+    if speed and wanted / speed > _CLEARLY_SLOWER * max(limits.values()):
+        limits[SPEED] = wanted / speed
+    limit = max(limits, key=limits.__getitem__)
+    amounts = {CONNECTIONS: float(options.connections), BANDWIDTH: options.bandwidth, SPEED: speed}
+    return Pace(
+        limit,
+        int(wanted),
+        limits[limit],
+        wanted == waiting,
+        len(loads.pages),
+        *_visit(loads, needs.slowest),
+        amounts.get(limit, 0.0),
+    )
+
+
+def _visit(loads: SiteLoads, at: int) -> tuple[int, float, float]:
+    """Return pages per visit, seconds from visit to visit, and response time of a site."""
+    k = min(float(loads.per_visit[at]), float(loads.pages[at]))
+    busy_s = float(loads.connection_s[at] + k * loads.answer_s[at] + (k - 1.0) * loads.pause_s[at])
+    return int(k), busy_s + float(loads.delay_s[at]), float(loads.answer_s[at])
+
+
+def _limit_of_sites(loads: SiteLoads, needs: _Needs, options: CrawlOptions) -> str:
+    """Return why the slowest address needs its time: rules of politeness, or the answers of its server."""
+    at, rules = needs.slowest, options.rules
+    waits_s = (loads.visits[at] - 1) * loads.delay_s[at] + (loads.pages[at] - loads.visits[at]) * loads.pause_s[at]
+    if needs.is_shared:
+        return ADDRESS
+    if loads.delay_s[at] > max(rules.delay_s, rules.small_site_delay_s) or loads.pause_s[at] > options.pause_s:
+        return CRAWL_DELAY
+    return DELAY if waits_s > 0.0 and 2.0 * waits_s >= loads.seconds[at] else ANSWERS
+
+
+def pace_together(paces: Sequence[Pace], goal: float, fetched: int) -> Pace | None:
+    """Return the pace of a crawl of several partitions: the slowest one limits it, unless a goal ends the crawl before."""
+    if not paces:
+        return None
+    slowest, pages = max(paces, key=lambda one: one.seconds), sum(one.pages for one in paces)
+    found = slowest._replace(pages=pages, at_least=True, sites=sum(one.sites for one in paces))
+    if goal - fetched >= pages:
+        return found
+    wanted, rate = max(goal - fetched, 0.0), sum(one.pages / max(one.seconds, 1e-9) for one in paces)
+    return found._replace(pages=int(wanted), seconds=wanted / rate, at_least=False)
+
+
+class PaceMeter:
+    """Computes the pace of a running crawl, at most every few seconds."""
+
+    def __init__(self, frontier: Frontier, sites: Sites, options: CrawlOptions) -> None:
+        self._frontier, self._sites, self._options = frontier, sites, options
+        self._began: CrawlProgress | None = None
+        self._due_at = -math.inf
+        self._last: Pace | None = None
+
+    def pace(self, progress: CrawlProgress) -> Pace | None:
+        began = self._began = self._began or progress
+        now = time.monotonic()
+        if now < self._due_at:
+            return self._last
+        loads = site_loads(self._frontier, self._sites, self._options.pause_s)
+        ran = progress._replace(seconds=progress.seconds - began.seconds, pages=progress.pages - began.pages)
+        self._last = pace_of(loads, self._options, progress, ran) if len(loads.pages) else None
+        self._due_at = now + max(_EVERY_S, _MOST_SHARE * (time.monotonic() - now))
+        return self._last
+
+
+# ---- Before a crawl, when neither the pages nor the times of its sites are known.
+
+_EXAMPLE_PAGES = 1_000
+
+
+def expected_pace(options: CrawlOptions, sites: int | None) -> str:
+    """Return the pace that a new crawl can have, by its delays alone: the time of answers comes on top. `sites`: number of
+    sites, if the scope says so."""
+    rules = options.rules
+    k = max(1, rules.per_connection)
+    visit_s = rules.delay_s + (k - 1) * options.pause_s
+    if visit_s <= 0.0:
+        return "no delay (--delay 0): each site gets requests as fast as it answers; use this only on your own sites"
+    if rules.per_connection == 0:
+        return (
+            f"pace: as many pages per visit as the server allows, one every {duration(options.pause_s)}, "
+            f"with {duration(rules.delay_s)} between two visits to a site (--per-connection, --pause, --delay)"
+        )
+    pages = int(min(options.max_pages, _EXAMPLE_PAGES)) if options.max_pages < math.inf else _EXAMPLE_PAGES
+    each = math.ceil(pages / (sites or 1))
+    whole_s = math.ceil(each / k) * rules.delay_s + (each - math.ceil(each / k)) * options.pause_s - rules.delay_s
+    where = "of each site " if sites is None else ""
+    named = "" if sites is None else "one site, " if sites == 1 else f"{sites:,} sites, each "
+    return (
+        f"pace: {named}{counted(k, 'page')} {where}every {duration(visit_s)} (--per-connection, --pause, --delay):"
+        f" at least {duration(max(whole_s, 0.0))} for {counted(pages, 'page')}"
+        f"{' of one site' if sites is None else ''}; {_HINTS[sites == 1]}"
+    )
+
+
+_HINTS = {True: "if the site is yours, use --delay 0", False: "for sites of your own, use --delay 0"}

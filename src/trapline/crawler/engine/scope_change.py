@@ -1,0 +1,128 @@
+"""A resumed crawl with another scope or depth: waiting pages leave it, and pages that were rejected before enter it.
+
+Which pages are known is in the database. Links that were rejected are not; they are read from the archived pages again. Entries of
+sitemaps and feeds that were rejected are lost, because a list is read once. All changes are calls to the frontier, in its log. If the
+crawl is killed meanwhile, the next run begins again: each step leaves out what an earlier run has done.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.other_partitions import OtherPartitions
+from trapline.crawler.files.read_again import read_again
+from trapline.crawler.files.reading import Reading
+from trapline.fetch.urls import is_dynamic
+from trapline.frontier import FAILED, FETCHED, REFUSED, Frontier
+from trapline.frontier.core.arrivals import Arrivals
+from trapline.frontier.layout import GONE, UNKNOWN, WAITING, Array
+from trapline.units import counted
+
+KEY = "scope_changed"  # in the table `meta`, until all changes are committed
+_FLUSH_PAGES = 1_024  # pages whose links are processed between two batches for the store
+_ATTEMPTED = f"select distinct page from fetch where result in ({FETCHED}, {FAILED}, {REFUSED})"
+
+
+def differs(before: CrawlOptions, after: CrawlOptions) -> bool:
+    """Return whether the two options admit different pages."""
+    return _limits(before) != _limits(after)
+
+
+def _limits(options: CrawlOptions) -> tuple[object, ...]:
+    rules = options.rules
+    return options.scope, options.include, options.exclude, rules.depth_static, rules.depth_dynamic
+
+
+class ScopeCounts(NamedTuple):
+    left: int  # waiting pages that are out of scope now
+    entered: int  # pages that wait now, and did not before
+
+    @property
+    def note(self) -> str:
+        return (
+            f"the scope has changed: {counted(self.left, 'waiting page')} out of scope now,"
+            f" {counted(self.entered, 'page')} in scope that had been rejected"
+        )
+
+
+class ScopeChange:
+    def __init__(
+        self,
+        frontier: Frontier,
+        link_resolver: LinkResolver,
+        options: CrawlOptions,
+        folder: Path,
+        others: OtherPartitions | None,
+        flush: Callable[[], None],
+    ) -> None:
+        """`flush`: sends what has changed so far to the store."""
+        self._frontier, self._resolver, self._options = frontier, link_resolver, options
+        self._folder, self._others, self._flush = folder, others, flush
+
+    def apply(self, now: float) -> ScopeCounts:
+        with closing(Reading(self._folder)) as reading:
+            left, returning = self._sorted_out(reading)
+            self._frontier.withdraw(left, now)
+            before = self._frontier.discoveries
+            self._frontier.readmit(returning, now)
+            listed = np.array([one.page for one in reading.listed_pages()], np.int32)
+            self._frontier.discover(self._unknown(listed), now)
+            self._follow(((page, np.frombuffer(links, "<i4")) for page, links in reading.links()), now)
+        with self._resolver.uncounted():
+            self._follow(self._links_read_again(now), now)
+        return ScopeCounts(len(left), self._frontier.discoveries - before)
+
+    def _sorted_out(self, reading: Reading) -> tuple[list[int], list[int]]:
+        """Return the waiting pages that are out of scope, and the pages in scope that an earlier change took out of their queues."""
+        states = self._frontier.page_states.copy()
+        attempted = np.zeros(len(states), np.bool_)
+        for (page,) in reading.connection.execute(_ATTEMPTED):
+            attempted[page] = True
+        left, returning = [], []
+        for page, _, url in reading.pages():
+            if states[page] == WAITING and not self._admits(page, url):
+                left.append(page)
+            elif (
+                states[page] == GONE and not attempted[page] and self._admits(page, url) and self._resolver.is_ours(url)
+            ):
+                returning.append(page)
+        return left, returning
+
+    def _admits(self, page: int, url: str) -> bool:
+        rules = self._frontier.rules
+        limit = rules.depth_dynamic if is_dynamic(url) else rules.depth_static
+        is_near = not limit or int(self._frontier.page_depths[page]) <= limit
+        return self._resolver.is_seed(url) or (is_near and not self._resolver.why_rejected(url))
+
+    def _follow(self, linked: Iterable[tuple[int, Array]], now: float) -> None:
+        """Discover the pages that fetched pages link to, and that were never in a queue."""
+        for number, (source, links) in enumerate(linked, 1):
+            new = self._unknown(links)
+            if len(new):
+                depths = np.full(len(new), self._frontier.page_depths[source])
+                shares = np.full(len(new), self._share(source, len(links)))
+                self._frontier.receive(Arrivals(new, np.ones(len(new), np.int64), shares, depths), now)
+            if number % _FLUSH_PAGES == 0:
+                self._flush()
+
+    def _unknown(self, pages: Array) -> Array:
+        own = pages[pages >= 0]
+        return np.unique(own[self._frontier.page_states[own] == UNKNOWN])
+
+    def _share(self, source: int, links: int) -> float:
+        """Return what a page hands on to each page that it links to."""
+        column = self._frontier.strategy.page.handed_on
+        return float(self._frontier.column(column)[source]) / links if column >= 0 else 0.0
+
+    def _links_read_again(self, now: float) -> Iterable[tuple[int, Array]]:
+        for page, url, verdict in read_again(self._folder, self._options):
+            if verdict.links:
+                found = self._resolver.pages_of(url, verdict.base, verdict.links, now)
+                if found.foreign and self._others is not None:
+                    self._others.send_refetched_links(page, found.foreign)
+                yield page, found.pages

@@ -1,0 +1,106 @@
+"""The strategies that a crawl had in its runs, for the replay of its log, and for a run that changes the strategy.
+
+The log says when the strategy changed, and to that of which run. This module finds that strategy again by the options of the run
+(run_options.py), and from the database what its page rank needs to know of the pages that were fetched until then.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import numpy as np
+
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.page_quality import given_by
+from trapline.crawler.files.reading import HAS_LINKS, Reading
+from trapline.crawler.files.run_options import RunOptions, changed_files, options_of_runs
+from trapline.errors import ConfigError, InvariantError
+from trapline.frontier.changes import StrategyChange
+from trapline.frontier.layout import Array
+from trapline.strategies import Strategy
+from trapline.strategies.base.choice import live_strategy
+
+_URLS_AT_ONCE = 4096
+_LINKS = f"select seq, page, links from fetch where seq > ? and seq <= {{}} and {HAS_LINKS} order by seq limit 4096"
+
+
+def strategy_of(options: CrawlOptions) -> Strategy:
+    return live_strategy(
+        options.strategy, options.page_rank, options.site_rank, options.quality, options.history is not None
+    )
+
+
+class EarlierStrategies:
+    def __init__(self, reading: Reading, options: CrawlOptions, strategy: Strategy) -> None:
+        """`strategy`: the strategy of these options, which is loaded already."""
+        self._reading, self._options, self._strategy = reading, options, strategy
+        meta = reading.meta()
+        self._runs = {one.run: one for one in options_of_runs(meta)}
+        self._changed_files = changed_files(meta, options)
+
+    @property
+    def first(self) -> RunOptions:
+        return self._runs[min(self._runs)]
+
+    def strategy(self, number: int) -> Strategy:
+        """Return the strategy of a run. Raise `ConfigError` if one of its files is gone."""
+        if number not in self._runs:
+            raise ConfigError(
+                f"{self._reading.folder}: its database has no options of run {number}; restore crawl.db from a copy"
+            )
+        run = self._runs[number]
+        return self._strategy if run.has_ranks_of(self._options) else strategy_of(run.options)
+
+    def has_strategy(self, number: int, options: CrawlOptions, files: Mapping[str, str]) -> bool:
+        """Return whether a run had the strategy of these options, made from the same files."""
+        run = self._runs[number]
+        return run.has_ranks_of(options) and (not run.files or dict(run.files) == dict(files))
+
+    def change(self, number: int, fetches: int, pages: int) -> StrategyChange:
+        """Return the change to the strategy of a run, after this number of fetches, when this number of pages was known."""
+        strategy = self.strategy(number)
+        return self.change_to(strategy, self._runs[number].options, fetches, pages)
+
+    def change_to(self, strategy: Strategy, options: CrawlOptions, fetches: int, pages: int) -> StrategyChange:
+        given = given_by(options, strategy).inputs
+        inputs = {name: np.zeros(pages) for name in given}
+        for first, urls in self._urls(pages) if given else ():
+            for name, values in given.items():
+                inputs[name][first : first + len(urls)] = values(urls)
+        return StrategyChange(strategy, inputs, self._links(fetches))
+
+    def _urls(self, pages: int) -> Iterator[tuple[int, list[str]]]:
+        """Yield the URLs of all pages in pieces, each with the number of its first page."""
+        for first in range(0, pages, _URLS_AT_ONCE):
+            last = min(first + _URLS_AT_ONCE, pages) - 1
+            sql = "select url from page where id between ? and ? order by id"
+            yield first, [url for (url,) in self._reading.connection.execute(sql, (first, last))]
+
+    def _links(self, fetches: int) -> Iterator[tuple[int, Array]]:
+        """Yield each fetched page with its links at its first fetch."""
+        seen: set[int] = set()
+        after = -1
+        while rows := self._reading.connection.execute(_LINKS.format(fetches), (after,)).fetchall():
+            after = rows[-1][0]
+            for _, page, links in rows:
+                if page not in seen:
+                    seen.add(page)
+                    yield page, np.frombuffer(links, "<i4")
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """If a replay gives other answers than the log has, and a strategy file has changed, say so."""
+        try:
+            yield
+        except InvariantError as error:
+            if not self._changed_files:
+                raise
+            raise ConfigError(
+                f"{self._changed_files[0]} has changed since the crawl was interrupted, and its last pages were ranked by the old file;"
+                " restore it, continue the crawl, stop it with Ctrl-C, and change the file then"
+            ) from error
+
+
+def fetches_so_far(reading: Reading) -> int:
+    """Return the number of the last fetch that is committed."""
+    (last,) = reading.connection.execute("select coalesce(max(seq), 0) from fetch").fetchone()
+    return int(last)

@@ -1,0 +1,88 @@
+"""The options of the runs of a crawl. A resume may change them, so the folder keeps those of earlier runs too.
+
+In the table `meta`, `options` has the present options. If a resume has changed any, `options N` has those that hold from run N on,
+with the time and the digests of the user's strategy files. Three readers need them: the replay of a log that was written under
+other options, the audit of politeness, and the next resume, which compares.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.strategies.base.choice import split
+
+RUN = "options "
+FILES = "strategy_files"
+_GOALS = ("max_pages", "max_seconds", "max_bytes", "snapshot_pages")
+_LARGE = ("seeds", "hosts")  # taken from the present options, because there may be very many
+STRATEGY = ("strategy", "page_rank", "site_rank", "quality", "history", "modules", "seed")
+"""The options that decide how pages and sites are ranked."""
+
+
+class RunOptions(NamedTuple):
+    run: int  # the first run with these options
+    since: float  # wall clock
+    options: CrawlOptions
+    files: Mapping[str, str]  # digests of the user's strategy files
+
+    def has_ranks_of(self, options: CrawlOptions) -> bool:
+        """Return whether these options rank pages and sites in the same way."""
+        return all(getattr(self.options, name) == getattr(options, name) for name in STRATEGY)
+
+
+def strategy_files(options: CrawlOptions) -> dict[str, str]:
+    """Return the digests of the user's files that the strategy consists of. A file that is missing is left out."""
+    words = (options.strategy, options.page_rank, options.site_rank)
+    names = {half for word in words if word for half in split(word) or (word,)}
+    paths = [Path(name) for name in sorted(names) if name.endswith(".py")]
+    return {str(path): sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()}
+
+
+def changed_files(meta: Mapping[str, str], options: CrawlOptions) -> list[str]:
+    """Return the strategy files that have changed since the last run of a crawl that had the same strategy."""
+    before: dict[str, str] = json.loads(meta.get(FILES, "{}"))
+    now = strategy_files(options)
+    return [path for path, digest in now.items() if before.get(path, digest) != digest]
+
+
+def options_of_runs(meta: Mapping[str, str]) -> list[RunOptions]:
+    """Return the options of all runs that began with others than the run before, in order. There is at least one entry."""
+    present = CrawlOptions.from_json(meta["options"])
+    kept = sorted((int(key.removeprefix(RUN)), value) for key, value in meta.items() if key.startswith(RUN))
+    if not kept:
+        return [RunOptions(1, float(meta.get("created", 0.0)), present, json.loads(meta.get(FILES, "{}")))]
+    return [_read(run, json.loads(value), present) for run, value in kept]
+
+
+def _read(run: int, found: Mapping[str, Any], present: CrawlOptions) -> RunOptions:
+    given = {**found["options"], **{name: getattr(present, name) for name in _LARGE}}
+    return RunOptions(run, found["since"], CrawlOptions.from_json(json.dumps(given)), found["files"])
+
+
+def noted_options(
+    meta: Mapping[str, str], options: Mapping[str, Any], files: Mapping[str, str], now: float
+) -> dict[str, str]:
+    """Return the keys of `meta` to set when a run begins with these options."""
+    set_now = {"options": json.dumps(options), FILES: json.dumps(files)}
+    before, run = json.loads(meta["options"]), int(meta.get("runs", 0)) + 1
+    old_files = json.loads(meta.get(FILES, "{}"))
+    if run == 1 or (_compared(before) == _compared(options) and old_files in (files, {})):
+        return set_now
+    if not any(key.startswith(RUN) for key in meta):
+        set_now[f"{RUN}1"] = _written(before, old_files, float(meta["created"]))
+    return {**set_now, f"{RUN}{run}": _written(options, files, now)}
+
+
+def _compared(options: Mapping[str, Any]) -> str:
+    """Return the options that matter to earlier and later runs, as one text."""
+    names = {field.name for field in fields(CrawlOptions)} - {*_GOALS, *_LARGE}
+    return json.dumps({name: options.get(name) for name in sorted(names)}, sort_keys=True)
+
+
+def _written(options: Mapping[str, Any], files: Mapping[str, str], since: float) -> str:
+    kept = {name: value for name, value in options.items() if name not in _LARGE}
+    return json.dumps({"since": since, "files": files, "options": kept})

@@ -1,0 +1,189 @@
+"""A resumed crawl with other options: they hold for all waiting pages, and also after a kill that comes at once."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crawler.live_web import crawled, silence
+from tests.crawler.small_server import NOT_FOUND, SmallServer, page, small_server
+from tests.frontier.test_replay import assert_same_state
+from trapline import cli
+from trapline.crawler.engine.run import run_crawl
+from trapline.crawler.files import resume
+from trapline.crawler.files.layout import note_begin
+from trapline.crawler.files.opening import opened, prepare_old
+from trapline.crawler.files.reading import Reading
+from trapline.crawler.files.run_options import options_of_runs
+from trapline.crawler.inspect.audit import audit
+from trapline.crawler.inspect.database_reader import opened as opened_database
+from trapline.errors import ConfigError
+from trapline.frontier.layout import GONE, WAITING
+
+HOSTS = {"a.test": "127.9.2.1", "b.test": "127.9.2.2"}
+STRATEGY = """
+from trapline.frontier.ranking import page_rank
+from trapline.strategies import PageRank, Strategy, top_page
+
+@page_rank
+def rank(s, page, source, links, is_new):
+    return {sign}1.0 * page
+
+STRATEGY = Strategy("mine", PageRank("mine", rank), top_page.SITE)
+"""
+
+
+class Web:
+    """a.test/ links to /x0 ... /y5; each /xN to /xN/deep and to b.test."""
+
+    def __init__(self) -> None:
+        self.port = 0
+
+    def __call__(self, host: str, target: str) -> bytes:
+        if target == "/robots.txt":
+            return NOT_FOUND
+        if target == "/":
+            return page(*(f"/{kind}{number}" for number in range(6) for kind in "xy"))
+        return page(f"{target}/deep", f"http://b.test:{self.port}/") if target in ("/x0", "/x1") else page()
+
+
+@pytest.fixture
+def server() -> Iterator[SmallServer]:
+    web = Web()
+    with small_server(web, tuple(HOSTS.values())) as server:
+        web.port = server.port
+        yield server
+
+
+def begin(server: SmallServer, folder: Path, **options: Any) -> Path:
+    given = {"scope": "host", "connections": 1, "max_pages": 4, "strategy": "breadth-first", **options}
+    crawled(folder, [f"http://a.test:{server.port}/"], HOSTS, **given)
+    return folder
+
+
+def again(folder: Path, **settings: Any) -> dict[str, Any]:
+    return run_crawl(opened(prepare_old(folder, settings={"max_pages": 1_000, **settings})), silence())
+
+
+def paths(folder: Path) -> list[str]:
+    with closing(Reading(folder)) as reading:
+        sql = "select url from fetch join page on page.id = fetch.page where result = 3 order by seq"
+        return ["/" + url.split("/", 3)[3] for (url,) in reading.connection.execute(sql)]
+
+
+def states(folder: Path) -> dict[int, int]:
+    with closing(Reading(folder)) as reading:
+        found = resume.rebuilt(reading)[0].page_states.tolist()
+    return {state: found.count(state) for state in (WAITING, GONE)}
+
+
+def test_rules_and_strategy_change_and_a_replay_across_the_change_is_exact(server: SmallServer, tmp_path: Path) -> None:
+    folder = begin(server, tmp_path / "c")
+    again(folder, strategy="opic", per_connection=3, delay=0.05, connections=7, max_pages=7)
+    with closing(Reading(folder)) as reading:
+        whole, (_, present) = resume.rebuilt(reading)[0], options_of_runs(reading.meta())
+        newest = max((folder / "snapshot").iterdir(), key=lambda path: int(path.name))
+        shutil.rmtree(newest)  # the log since the snapshot before crosses the change
+        replayed = resume.rebuilt(reading)[0]
+    assert (present.run, present.options.connections, present.options.pause_s) == (2, 7, 0.05)
+    assert (whole.strategy.page.name, whole.rules.per_connection, whole.rules.delay_s) == ("opic", 3, 0.05)
+    assert whole.strategy_number == replayed.strategy_number == 2
+    assert_same_state(replayed, whole)
+    again(folder)
+    assert len(paths(folder)) == len(set(paths(folder))) == 15
+    with closing(opened_database(folder)) as database:
+        assert audit(database).violations == 0
+
+
+def test_a_crawl_that_was_killed_before_its_first_batch_applies_the_changes_later(
+    server: SmallServer, tmp_path: Path
+) -> None:
+    folder = begin(server, tmp_path / "c")
+    killed = opened(prepare_old(folder, settings={"strategy": "opic", "per_connection": 2, "exclude": ["x"]}))
+    assert killed.claim is not None
+    note_begin(killed.claim, killed.keys)  # this is all that reached the disk
+    killed.release()
+    again(folder)
+    with closing(Reading(folder)) as reading:
+        frontier = resume.rebuilt(reading)[0]
+    assert (frontier.strategy.page.name, frontier.rules.per_connection, frontier.strategy_number) == ("opic", 2, 2)
+    assert not [path for path in paths(folder)[4:] if "x" in path]
+
+
+def test_a_narrower_scope_leaves_waiting_pages_unfetched_and_a_wider_one_fetches_them(
+    server: SmallServer, tmp_path: Path
+) -> None:
+    folder = begin(server, tmp_path / "c")
+    before = paths(folder)
+    assert again(folder, exclude=["/y"])["stopped_by"] == "drained"
+    assert sorted(set(paths(folder)[4:])) == sorted({*map("/x{}".format, range(6)), "/x0/deep", "/x1/deep"} - {*before})
+    assert states(folder)[GONE] == 12 - len([path for path in before if "y" in path]) - 6
+    summary = again(folder, exclude=[])
+    assert summary["pages_fetched"] == 15 and states(folder) == {WAITING: 0, GONE: 0}
+
+
+def test_a_wider_scope_follows_links_that_were_rejected(server: SmallServer, tmp_path: Path) -> None:
+    folder = begin(server, tmp_path / "c", max_pages=1_000, include=("a.test.*(/|x.)$",))
+    assert len(paths(folder)) == 7
+    rejected = again(folder, scope="any", include=[], max_depth=1)["rejected_links"]
+    assert len(paths(folder)) == 13 and "host" in rejected
+    assert (
+        again(folder, max_depth=0)["pages_fetched"] == 2 * 15
+    )  # with the deep pages, and b.test, which has the same pages
+
+
+def test_a_note_says_that_a_strategy_file_has_changed_and_the_new_one_ranks_all_pages(
+    server: SmallServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(STRATEGY.format(sign="-"))
+    folder = begin(server, tmp_path / "c", strategy=str(file), per_connection=1)
+    assert prepare_old(folder).notes == ()
+    file.write_text(STRATEGY.format(sign="+"))
+    (note,) = prepare_old(folder).notes
+    assert note.startswith(f"{file} has changed since the last run")
+    again(folder, max_pages=6)
+    assert paths(folder)[1:] == ["/x0", "/y0", "/x1", "/x1/deep", "/x0/deep"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        (("--quality", "zipf"), "--quality cannot change with --resume: the quality of the pages fetched so far"),
+        (("--batch", "5"), "--batch cannot change with --resume: its waiting pages are divided"),
+        (("--strategy", "batch-pagerank"), "chooses pages in batches"),
+        (("--include", "("), "not a regular expression"),
+        (("-o", "x"), "--output cannot change with --resume: the crawl keeps its folder"),
+    ],
+)
+def test_an_impossible_change_is_refused_with_its_reason(
+    server: SmallServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: tuple[str, ...], why: str
+) -> None:
+    folder = begin(server, tmp_path / "c")
+    assert cli.run(["crawl", "--resume", str(folder), "--max-pages", "9", *changes]) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_python_programs_change_the_same_settings(server: SmallServer, tmp_path: Path) -> None:
+    import trapline
+
+    folder = begin(server, tmp_path / "c")
+    with pytest.raises(ConfigError, match="--alpha cannot change with --resume: the times of its sites"):
+        trapline.crawl(resume=folder, alpha=0.5)
+    crawl = trapline.crawl(resume=folder, max_pages=6, per_connection=1, exclude=["x"])
+    assert [page.url for page in crawl if "x" in page.url] == []
+    with closing(Reading(folder)) as reading:
+        assert reading.options()["exclude"] == ["x"]
+
+
+def test_options_that_stay_the_same_leave_no_trace(server: SmallServer, tmp_path: Path) -> None:
+    folder = begin(server, tmp_path / "c")
+    again(folder, max_pages=6)
+    with closing(Reading(folder)) as reading:
+        (only,) = options_of_runs(reading.meta())
+        assert not [key for key in reading.meta() if key.startswith("options ")]
+    assert asdict(only.options) == asdict(replace(only.options, max_pages=6))
