@@ -239,6 +239,7 @@ class PaceMeter:
 # ---- Before a crawl, when neither the pages nor the times of its sites are known.
 
 _EXAMPLE_PAGES = 1_000
+_WORTH_SAYING_S = 10.0
 
 
 def expected_pace(options: CrawlOptions, sites: int | None) -> str:
@@ -254,16 +255,21 @@ def expected_pace(options: CrawlOptions, sites: int | None) -> str:
             f"pace: as many pages per visit as the server allows, one every {duration(options.pause_s)}, "
             f"with {duration(rules.delay_s)} between two visits to a site (--per-connection, --pause, --delay)"
         )
-    pages = int(min(options.max_pages, _EXAMPLE_PAGES)) if options.max_pages < math.inf else _EXAMPLE_PAGES
-    each = math.ceil(pages / (sites or 1))
-    whole_s = math.ceil(each / k) * rules.delay_s + (each - math.ceil(each / k)) * options.pause_s - rules.delay_s
-    where = "of each site " if sites is None else ""
+    where = "" if sites is not None else " of each site"
     named = "" if sites is None else "one site, " if sites == 1 else f"{sites:,} sites, each "
-    return (
-        f"pace: {named}{counted(k, 'page')} {where}every {duration(visit_s)} (--per-connection, --pause, --delay):"
-        f" at least {duration(max(whole_s, 0.0))} for {counted(pages, 'page')}"
-        f"{' of one site' if sites is None else ''}; {_HINTS[sites == 1]}"
-    )
+    rate = f"pace: {named}{counted(k, 'page')}{where} every {duration(visit_s)} (--per-connection, --pause, --delay)"
+    pages = int(min(options.max_pages, _EXAMPLE_PAGES))
+    least_s = _least_s(math.ceil(pages / (sites or 1)), k, rules.delay_s, options.pause_s)
+    if least_s < _WORTH_SAYING_S:
+        return rate
+    of_one = " of one site" if sites is None else ""
+    return f"{rate}: at least {duration(least_s)} for {counted(pages, 'page')}{of_one}; {_HINTS[sites == 1]}"
+
+
+def _least_s(pages: int, k: int, delay_s: float, pause_s: float) -> float:
+    """Return the time of this number of pages of one site, without the time of its answers."""
+    visits = math.ceil(pages / k)
+    return (visits - 1) * delay_s + (pages - visits) * pause_s
 
 
 _HINTS = {True: "if the site is yours, use --delay 0", False: "for sites of your own, use --delay 0"}

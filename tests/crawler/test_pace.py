@@ -1,0 +1,140 @@
+"""The pace of a crawl: what limits it, and a time that the waiting pages cannot undercut (docs/decisions/052)."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trapline.crawler.engine.options import CrawlOptions, live_rules
+from trapline.crawler.engine.pace import Pace, SiteLoads, expected_pace, pace_of, pace_together
+from trapline.crawler.engine.records import CrawlProgress
+
+START = CrawlProgress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+
+
+def loads(*sites: tuple[float, ...]) -> SiteLoads:
+    """Sites as (pages, k, w, pause, answer, address)."""
+    pages, k, w, pause, answer, address = np.array(sites, np.float64).reshape(-1, 6).T
+    return SiteLoads(pages, k, w, pause, answer, np.zeros(len(pages)), address)
+
+
+def options(**changes: Any) -> CrawlOptions:
+    rules = live_rules(**{name: changes.pop(name) for name in ("delay_s", "ip_delay_s") if name in changes})
+    return CrawlOptions(("http://a.test/",), rules=rules, **changes)
+
+
+def pace(sites: SiteLoads, given: CrawlOptions, progress: CrawlProgress = START) -> Pace:
+    found = pace_of(sites, given, progress, progress)
+    assert found is not None
+    return found
+
+
+def test_one_polite_site_is_limited_by_its_delay() -> None:
+    found = pace(loads((1_170, 10, 15.0, 1.0, 0.0, 0)), options())
+    assert found.limit == "delay" and found.seconds == 117 * 9 + 116 * 15
+    assert found.text == (
+        "one site, 10 pages every 24 s: at least 47 min for 1,170 pages; if the site is yours, use --delay 0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sites", "given", "limit", "text"),
+    [
+        (loads((50, 1, 60.0, 60.0, 0.0, 0)), options(), "crawl-delay", "one site, 1 page every 60 s (Crawl-delay"),
+        (loads((50, 10, 15.0, 10.0, 0.0, 0)), options(), "crawl-delay", "(Crawl-delay of its robots.txt): at least"),
+        (
+            loads((50, 10, 15.0, 1.0, 0.0, 0), (50, 10, 15.0, 1.0, 0.0, 0)),
+            options(),
+            "address",
+            "2 sites, some on one address",
+        ),
+        (
+            loads((50, 10, 0.0, 0.0, 2.0, 0)),
+            options(delay_s=0.0, pause_s=0.0),
+            "answers",
+            "one site, answers in 2 s: at",
+        ),
+        (
+            loads(*((10, 10, 0.0, 0.0, 1.0, at) for at in range(100))),
+            options(delay_s=0.0, pause_s=0.0, connections=5),
+            "connections",
+            "100 sites, 5 connections at once (--connections): at least 3.3 min for 1,000 pages",
+        ),
+    ],
+)
+def test_what_limits_a_crawl(sites: SiteLoads, given: CrawlOptions, limit: str, text: str) -> None:
+    found = pace(sites, given)
+    assert found.limit == limit and text in found.text and "--delay 0" not in found.text
+
+
+def test_bandwidth_and_speed_limit_a_crawl_without_delays() -> None:
+    fast, given = loads((1_000, 100, 0.0, 0.0, 0.001, 0)), options(delay_s=0.0, pause_s=0.0, bandwidth=1_000.0)
+    progress = START._replace(pages=100, bytes=1_000_000, seconds=10.0)
+    assert pace(fast, given, progress).text.startswith("1 kB/s (--bandwidth): at least 2.8 h for 1,000 pages")
+    slow = pace(fast, options(delay_s=0.0, pause_s=0.0), progress)
+    assert (slow.limit, slow.seconds) == ("speed", 100.0) and slow.text.startswith("10.0 pages/s so far")
+
+
+def test_a_goal_ends_the_crawl_before_the_waiting_pages_do() -> None:
+    sites = loads((1_000, 10, 15.0, 1.0, 0.0, 0), (20, 10, 15.0, 1.0, 0.0, 1))
+    found = pace(sites, options(max_pages=110.0), START._replace(pages=50))
+    assert found.pages == 60 and not found.at_least and ": about " in found.text
+    assert found.seconds == pytest.approx(40 / (1_000 / 2_385.0), rel=0.01)  # 20 pages come from the other site
+    assert pace_of(sites, options(max_pages=50.0), START._replace(pages=50), START) is None
+
+
+SITES = st.lists(
+    st.tuples(st.integers(1, 30), st.integers(1, 5), st.integers(0, 9), st.integers(0, 3), st.integers(0, 2), st.integers(0, 2)),
+    min_size=1,
+    max_size=6,
+)  # fmt: skip
+
+
+@given(SITES, st.integers(0, 9), st.integers(1, 3))
+def test_no_polite_crawl_is_faster_than_the_pace(
+    drawn: list[tuple[int, ...]], ip_delay_s: int, connections: int
+) -> None:
+    """The pages in any order, each visit as early as the delays and connections allow."""
+    sites, given = (
+        loads(*drawn),
+        options(delay_s=5.0, ip_delay_s=float(ip_delay_s), connections=connections, pause_s=0.0),
+    )
+    left, ready, address_ready = [one[0] for one in drawn], [0.0] * len(drawn), [0.0] * 3
+    free, end = [0.0] * connections, 0.0
+    while any(left):
+        _, x = min((max(ready[x], address_ready[drawn[x][5]]), x) for x in range(len(drawn)) if left[x])
+        _, k, w, pause, answer, address = drawn[x]
+        at = free.index(min(free))
+        pages = min(k, left[x])
+        begin = max(free[at], ready[x], address_ready[address])
+        end = free[at] = begin + pages * answer + (pages - 1) * pause
+        left[x] -= pages
+        ready[x], address_ready[address] = end + w, end + ip_delay_s
+    assert pace(sites, given).seconds <= max(free) + 1e-6
+
+
+def test_partitions_together_take_as_long_as_the_slowest_or_as_the_goal() -> None:
+    one, two = (
+        Pace("delay", pages, seconds, True, 1, 10, 24.0, 0.0, 0.0) for pages, seconds in ((100, 50.0), (300, 200.0))
+    )
+    both = pace_together([one, two], math.inf, 0)
+    assert both is not None and (both.pages, both.seconds, both.sites, both.at_least) == (400, 200.0, 2, True)
+    cut = pace_together([one, two], 80.0, 10)
+    assert cut is not None and (cut.pages, cut.seconds, cut.at_least) == (70, 70 / 3.5, False)
+    assert pace_together([], 80.0, 10) is None and Pace(*both) == both
+
+
+@pytest.mark.parametrize(
+    ("given", "sites", "text"),
+    [
+        (options(), 1, "one site, 10 pages every 24 s (--per-connection, --pause, --delay): at least 40 min for 1,000 pages;"),
+        (options(max_pages=200.0), 2, "2 sites, each 10 pages every 24 s (--per-connection, --pause, --delay): at least 3.8 min"),
+        (options(max_pages=5.0), 1, "pace: one site, 10 pages every 24 s (--per-connection, --pause, --delay)"),
+        (options(), None, "at least 40 min for 1,000 pages of one site; for sites of your own, use --delay 0"),
+    ],
+)  # fmt: skip
+def test_the_pace_before_a_crawl_follows_from_its_delays(given: CrawlOptions, sites: int | None, text: str) -> None:
+    assert text in expected_pace(given, sites)
