@@ -251,7 +251,7 @@ def test_a_resumed_crawl_keeps_its_options(server: Served, tmp_path: Path, capsy
     crawl(folder, *server.seed_urls, "--max-pages", "5")
     for args, named in (
         (["http://a.test/"], "give no URL"),
-        (["--delay", "3"], "--delay cannot change"),
+        (["--alpha", "0.5"], "--alpha cannot change with --resume: the times of its sites"),
         (["-o", "other"], "--output cannot change"),
         (["--seeds", __file__], "--seeds cannot change"),
         (["--metadata"], "--metadata cannot change"),
