@@ -18,7 +18,7 @@ START = CrawlProgress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
 def loads(*sites: tuple[float, ...]) -> SiteLoads:
     """Sites as (pages, k, w, pause, answer, address)."""
     pages, k, w, pause, answer, address = np.array(sites, np.float64).reshape(-1, 6).T
-    return SiteLoads(pages, k, w, pause, answer, np.zeros(len(pages)), address)
+    return SiteLoads(pages, k, w, pause, answer, np.zeros(len(pages)), np.zeros(len(pages)), address)
 
 
 def options(**changes: Any) -> CrawlOptions:
@@ -75,7 +75,10 @@ def test_bandwidth_and_speed_limit_a_crawl_without_delays() -> None:
     progress = START._replace(pages=100, bytes=1_000_000, seconds=10.0)
     assert pace(fast, given, progress).text.startswith("1 kB/s (--bandwidth): at least 2.8 h for 1,000 pages")
     slow = pace(fast, options(delay_s=0.0, pause_s=0.0), progress)
-    assert (slow.limit, slow.seconds) == ("speed", 100.0) and slow.text.startswith("10.0 pages/s so far")
+    assert (slow.limit, slow.seconds) == ("speed", 100.0)
+    assert slow.text == "10.0 pages/s so far: about 100 s or more for 1,000 pages"
+    polite = loads((1_000, 10, 15.0, 1.0, 0.0, 0))
+    assert pace(polite, options(), START._replace(pages=1, seconds=100.0)).limit == "delay"  # it has waited so far
 
 
 def test_a_goal_ends_the_crawl_before_the_waiting_pages_do() -> None:

@@ -9,6 +9,7 @@ from trapline.cli.crawl.options import SECTIONS, Requested, as_typed
 from trapline.cli.crawl.processes import crawl_in_parts, is_in_parts
 from trapline.cli.crawl.ready import (
     announce,
+    announce_waiting,
     changed_settings,
     compile_for,
     note,
@@ -76,4 +77,6 @@ def _crawled(prepared: "Prepared", plain: bool, quiet: bool) -> dict[str, Any]:
     with said_if_long(f"opening {prepared.folder}", quiet), reading as progress:
         crawl = opened(prepared, progress.update)
     note(crawl.state.notes, quiet)
+    if not prepared.new:
+        announce_waiting(crawl, quiet)
     return run_crawl(crawl, view(plain, quiet))

@@ -107,7 +107,7 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
 
 def _besides(summary: dict[str, Any]) -> str:
     """Return the number of redirects, which are URLs and no pages."""
-    return f", {summary['redirects']:,} of them redirects" if summary["redirects"] else ""
+    return f", with {counted(summary['redirects'], 'redirect')}" if summary["redirects"] else ""
 
 
 def _followed(summary: dict[str, Any]) -> Iterator[str]:

@@ -27,7 +27,7 @@ from trapline.units import bytes_shown, counted, duration
 
 if TYPE_CHECKING:
     from trapline.crawler.engine.options import CrawlOptions
-    from trapline.crawler.files.opening import Prepared
+    from trapline.crawler.files.opening import Opened, Prepared
 
 _FEW = 3  # at most this many names are listed
 
@@ -51,6 +51,16 @@ def announce(options: "CrawlOptions", folder: Path, quiet: bool) -> None:
     """Print what the crawl is about to do, how long a site takes, and how to stop."""
     for line in () if quiet else (_scope(options), _pace(options), _stop(folder)):
         say(line, err=True)
+
+
+def announce_waiting(crawl: "Opened", quiet: bool) -> None:
+    """Print how long the waiting pages of a resumed crawl take."""
+    from trapline.crawler.engine.pace import pace_of_waiting
+
+    state, tally = crawl.state, crawl.state.tally
+    pace = pace_of_waiting(state.frontier, state.sites, crawl.options, tally.fetched, tally.body_bytes)
+    if pace is not None and not quiet:
+        say(f"waiting pages: {pace.text}", err=True)
 
 
 def _scope(options: "CrawlOptions") -> str:

@@ -26,7 +26,9 @@ CONNECTIONS, BANDWIDTH, ANSWERS, SPEED = "connections", "bandwidth", "answers", 
 _EVERY_S = 5.0  # between two computations, which take milliseconds for 100,000 sites
 _MOST_SHARE = 200  # a computation that takes long is repeated only after this many times its duration
 _MOST_SITES = 10_000  # the pauses of robots.txt files are read if no more sites than this have waiting pages
-# The speed so far limits a crawl if the pages take this much longer than all other limits say. It fluctuates.
+_POLITENESS = (DELAY, CRAWL_DELAY, ADDRESS)
+# The speed so far limits a crawl if the pages take this much longer than all other limits say. It fluctuates, most of all in crawls that
+# wait for delays.
 _CLEARLY_SLOWER = 1.5
 
 
@@ -50,10 +52,16 @@ class Pace(NamedTuple):
 
     @property
     def text(self) -> str:
-        least = "at least" if self.at_least else "about"
+        times = (
+            "at least {}"
+            if self.at_least and self.limit != SPEED
+            else "about {} or more"
+            if self.at_least
+            else "about {}"
+        )
         hint = "; if the site is yours, use --delay 0" if self.limit == DELAY and self.sites == 1 else ""
         hint = "; for sites of your own, use --delay 0" if self.limit == DELAY and self.sites > 1 else hint
-        return f"{self._why()}: {least} {duration(self.seconds)} for {counted(self.pages, 'page')}{hint}"
+        return f"{self._why()}: {times.format(duration(self.seconds))} for {counted(self.pages, 'page')}{hint}"
 
     def _why(self) -> str:
         visits = f"{counted(self.visit_pages, 'page')} every {duration(self.visit_every_s)}"
@@ -79,6 +87,7 @@ class SiteLoads(NamedTuple):
     pause_s: Array  # between two pages of a visit
     answer_s: Array
     connection_s: Array
+    opens_s: Array  # until the first visit may begin
     group: Array  # address; sites that are not resolved have numbers of their own
 
     @property
@@ -92,10 +101,10 @@ class SiteLoads(NamedTuple):
 
     @property
     def seconds(self) -> Array:
-        return self.busy_s + (self.visits - 1.0) * self.delay_s
+        return self.opens_s + self.busy_s + (self.visits - 1.0) * self.delay_s
 
 
-def site_loads(frontier: Frontier, sites: Sites, pause_s: float) -> SiteLoads:
+def site_loads(frontier: Frontier, sites: Sites, pause_s: float, now: float) -> SiteLoads:
     """Return the load of each site with waiting pages. `pause_s`: the pause of sites whose robots.txt asks for none."""
     waiting = frontier.site_waiting
     chosen = np.flatnonzero(waiting)
@@ -116,6 +125,7 @@ def site_loads(frontier: Frontier, sites: Sites, pause_s: float) -> SiteLoads:
         pauses,
         np.where(record["responses"] > 0, record["response_s"], 0.0),
         np.where(record["connections"] > 0, record["connection_s"], 0.0),
+        np.maximum(record["ready_at"] - now, 0.0),
         group,
     )
 
@@ -169,10 +179,10 @@ def pace_of(loads: SiteLoads, options: CrawlOptions, progress: CrawlProgress, ra
         CONNECTIONS: float(loads.busy_s.sum()) * share / options.connections,
         BANDWIDTH: wanted * page_bytes / options.bandwidth,
     }
-    speed = ran.pages / ran.seconds if ran.seconds > _EVERY_S else 0.0
-    if speed and wanted / speed > _CLEARLY_SLOWER * max(limits.values()):
-        limits[SPEED] = wanted / speed
     limit = max(limits, key=limits.__getitem__)
+    speed = ran.pages / ran.seconds if ran.seconds > _EVERY_S and limit not in _POLITENESS else 0.0
+    if speed and wanted / speed > _CLEARLY_SLOWER * limits[limit]:
+        limit, limits[SPEED] = SPEED, wanted / speed
     amounts = {CONNECTIONS: float(options.connections), BANDWIDTH: options.bandwidth, SPEED: speed}
     return Pace(
         limit,
@@ -195,7 +205,8 @@ def _visit(loads: SiteLoads, at: int) -> tuple[int, float, float]:
 def _limit_of_sites(loads: SiteLoads, needs: _Needs, options: CrawlOptions) -> str:
     """Return why the slowest address needs its time: rules of politeness, or the answers of its server."""
     at, rules = needs.slowest, options.rules
-    waits_s = (loads.visits[at] - 1) * loads.delay_s[at] + (loads.pages[at] - loads.visits[at]) * loads.pause_s[at]
+    visits, pages = loads.visits[at], loads.pages[at]
+    waits_s = loads.opens_s[at] + (visits - 1) * loads.delay_s[at] + (pages - visits) * loads.pause_s[at]
     if needs.is_shared:
         return ADDRESS
     if loads.delay_s[at] > max(rules.delay_s, rules.small_site_delay_s) or loads.pause_s[at] > options.pause_s:
@@ -215,6 +226,15 @@ def pace_together(paces: Sequence[Pace], goal: float, fetched: int) -> Pace | No
     return found._replace(pages=int(wanted), seconds=wanted / rate, at_least=False)
 
 
+def pace_of_waiting(
+    frontier: Frontier, sites: Sites, options: CrawlOptions, fetched: int, received: int
+) -> Pace | None:
+    """Return the pace of a crawl that is about to be resumed, after this number of pages and of bytes."""
+    loads = site_loads(frontier, sites, options.pause_s, frontier.now)
+    so_far = CrawlProgress(0.0, 0.0, fetched, 0, received, 0, 0, 0, 0, 0.0)
+    return pace_of(loads, options, so_far, so_far) if len(loads.pages) else None
+
+
 class PaceMeter:
     """Computes the pace of a running crawl, at most every few seconds."""
 
@@ -222,14 +242,16 @@ class PaceMeter:
         self._frontier, self._sites, self._options = frontier, sites, options
         self._began: CrawlProgress | None = None
         self._due_at = -math.inf
+        self._waiting = 0  # pages, at the last computation; it is repeated at once if their number doubles or halves
         self._last: Pace | None = None
 
     def pace(self, progress: CrawlProgress) -> Pace | None:
         began = self._began = self._began or progress
         now = time.monotonic()
-        if now < self._due_at:
+        if now < self._due_at and self._waiting <= 2 * progress.waiting <= 4 * self._waiting:
             return self._last
-        loads = site_loads(self._frontier, self._sites, self._options.pause_s)
+        self._waiting = progress.waiting
+        loads = site_loads(self._frontier, self._sites, self._options.pause_s, progress.at)
         ran = progress._replace(seconds=progress.seconds - began.seconds, pages=progress.pages - began.pages)
         self._last = pace_of(loads, self._options, progress, ran) if len(loads.pages) else None
         self._due_at = now + max(_EVERY_S, _MOST_SHARE * (time.monotonic() - now))
