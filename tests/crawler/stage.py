@@ -28,6 +28,7 @@ from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, For
 from trapline.crawler.recrawl.copies import Copies
 from trapline.crawler.recrawl.published_lists import Offload, PublishedLists
 from trapline.crawler.recrawl.signal_intake import SignalIntake
+from trapline.crawler.requisites.page_requisites import PageRequisites
 from trapline.crawler.store.outbox import Outbox
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
@@ -164,13 +165,14 @@ class Stage:
         connections: int = 4,
         inbox: Inbox | None = None,
         lists: bool = False,
+        requisites: bool = False,
         **options: Any,
     ) -> None:
-        """`lists`: whether the crawl reads sitemaps and feeds, and guesses sitemaps."""
+        """`lists`: whether the crawl reads sitemaps and feeds, and guesses sitemaps. `requisites`: whether it fetches requisites."""
         rules = options.pop("rules", Rules(delay_s=15.0, per_connection=10))
         given = {"pause_s": 1.0, "allow_private": True, "hosts": HOSTS, **options}
         self.options = CrawlOptions(tuple(seeds), rules=rules, connections=connections, **given)
-        self.inbox, self._reads_lists = inbox, lists
+        self.inbox, self._reads_lists, self._fetches_requisites = inbox, lists, requisites
         self.loop = VirtualLoop()
         # Closed here, because the garbage collector may take the sockets of an unreachable loop before the loop.
         weakref.finalize(self, self.loop.close)
@@ -218,6 +220,8 @@ class Stage:
             )
         about_lists = (self.frontier, self.link_resolver, self.outbox, self.loop.time, Offload(self.loop), 50 << 20)
         self.published_lists = PublishedLists(*about_lists, guesses=True) if self._reads_lists else None
+        about_requisites = (self.frontier, self.link_resolver, self.outbox, 50 << 20)
+        self.requisites = PageRequisites(*about_requisites) if self._fetches_requisites else None
         self.refetch = self._refetch(refresh or RefreshOptions())
         self.crawler = Crawler(
             self.frontier,
@@ -228,6 +232,7 @@ class Stage:
             refetch=self.refetch if refresh else None,
             signal_intake=self.signal_intake,
             published_lists=self.published_lists,
+            requisites=self.requisites,
         )
         self.site_resolver.start(self.crawler, self.loop)
         self.web = StageWeb(self.loop, options, self.crawler, self.site_resolver, None)

@@ -1,4 +1,4 @@
-"""The tables that an export reads from the database alone: pages, fetches and sites."""
+"""The tables that an export reads from the database alone: pages, requisites, fetches and sites."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from trapline.fetch import failure
 from trapline.fetch.html.page import NOARCHIVE, NOFOLLOW, NOINDEX
 from trapline.frontier import FAILED, FETCHED, REFUSED
 
-FORBIDDEN, WAITING, ABANDONED = "forbidden", "waiting", "abandoned"
+FORBIDDEN, WAITING, ABANDONED, REQUISITE = "forbidden", "waiting", "abandoned", "requisite"
 REDIRECT, ROBOTS = "redirect", "robots.txt"
 _RESULTS = {
     FETCHED: "fetched",
@@ -27,16 +27,23 @@ _PAGES = """select page.id, url, origin, last.result, last.status, last.error, b
 abandoned_site.site is not null from page join site on site.id = page.site left join last_fetch on last_fetch.page = page.id
 left join fetch as last on last.seq = last_fetch.seq
 left join fetch as body on body.seq = case last.status when 304 then last_fetch.body else last.seq end
-left join abandoned_site on abandoned_site.site = page.site where page.id > ? and page.id <= ? order by page.id"""
+left join abandoned_site on abandoned_site.site = page.site where page.id > ? and page.id <= ? and page.id not in
+(select page from requisite where state <> 'page') order by page.id"""
+_REQUISITES = """select requisite.page, page.url, origin, role, state, named.url, status, error, mime, bytes, started, digest
+from requisite join page on page.id = requisite.page join site on site.id = page.site left join page as named on named.id = needed_by
+left join last_request on last_request.page = requisite.page left join fetch using (seq)
+where requisite.page > ? and requisite.page <= ? and state <> 'page' order by requisite.page"""
 _FETCHES = """select seq, fetch.page, url, origin, visit, address, started, first_byte_s, total_s, result, status, error, fetch.bytes,
-mime, digest, found, truncated, changed, warc.name, offset, length, marks
+mime, digest, found, truncated, changed, warc.name, offset, length, marks, requisite.page is not null
 from fetch join page on page.id = fetch.page join site on site.id = page.site left join warc on warc.id = file
+left join requisite on requisite.page = fetch.page
 where seq > ? and seq <= ? order by seq"""
 _SITE_TOTALS = f"""create temp table site_total (site integer primary key, known, fetched, errors, forbidden, bytes);
 insert into site_total select site, count(*), total({IS_PAGE}),
 total(result in ({FAILED}, {REFUSED}) and error <> '{failure.ROBOTS}'), total(result = {REFUSED} and error = '{failure.ROBOTS}'),
 total(case when {IS_PAGE} then fetch.bytes end) from page left join last_fetch on last_fetch.page = page.id
-left join fetch on fetch.seq = last_fetch.seq where page.id <= {{last}} group by site;
+left join fetch on fetch.seq = last_fetch.seq where page.id <= {{last}}
+and page.id not in (select page from requisite where state <> 'page') group by site;
 create temp table last_robots (site integer primary key, status);
 insert into last_robots select site, status from robots where seq in (select max(seq) from robots group by site)"""
 _SITES = """select id, origin, ifnull(known, 0), ifnull(fetched, 0), ifnull(errors, 0), ifnull(forbidden, 0), ifnull(site_total.bytes, 0),
@@ -68,15 +75,23 @@ def pages(source: ExportSource) -> Iterator[Row]:
         )
 
 
+def requisites(source: ExportSource) -> Iterator[Row]:
+    """Yield one row per requisite that is no page, with its last request."""
+    source.need("last_request")
+    for *row, status, error, mime, size, started, digest in source.rows("requisites", _REQUISITES, source.bounds.page):
+        yield *row, status or None, error or None, mime or None, size, moment(started), hash_text(digest)
+
+
 def fetches(source: ExportSource) -> Iterator[Row]:
     """Yield one row per attempt to fetch a page."""
     for row in source.rows("fetches", _FETCHES, source.bounds.fetch):
         seq, page, url, origin, visit, address, started, first_byte_s, total_s, result, status, error, *rest = row
-        size, mime, digest, found, truncated, changed, warc, offset, length, marks = rest
+        size, mime, digest, found, truncated, changed, warc, offset, length, marks, is_requisite = rest
+        is_named = is_requisite and result == OUT_OF_BAND
+        name = REQUISITE if is_named else result_name(result, error, status, marks)
         yield (
             *(seq, page, url, origin, visit, address or None, moment(started), first_byte_s, total_s),
-            *(result_name(result, error, status, marks), status or None, error or None, size, mime or None),
-            *(hash_text(digest), found),
+            *(name, status or None, error or None, size, mime or None, hash_text(digest), found),
             *(truncated or None, None if changed is None else bool(changed), warc, offset, length),
         )
 

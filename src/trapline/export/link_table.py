@@ -28,12 +28,14 @@ PAGE_NOFOLLOW = "page nofollow"  # its page says so
 NO_URL = "no url"  # no http or https URL, or one that is too long
 ROBOTS = "robots"  # robots.txt forbids the target
 PAGE_LIMIT = "page limit"  # beyond the part of a page that the crawl reads
+REQUISITE = "requisite"  # the target was fetched already, as a requisite of a page
 OTHER_PARTITION = "other partition"  # the partition of the target did not accept it, or was not told
 
 _IDS_AT_ONCE = 500
 _MOST_KNOWN = 200_000  # targets that are remembered, because most pages of a site have many links in common
 _TARGETS = f"""select page.id, url, status, result = {REFUSED} and error = '{failure.ROBOTS}'
 from page left join last_fetch on last_fetch.page = page.id left join fetch using (seq) where page.id in """
+_FETCHED_REQUISITES = "select url from requisite join page on page.id = requisite.page where state = 'fetched'"
 _FULL_SITES = "select origin from site where id in (select site from page group by site having count(*) >= ?)"
 
 
@@ -128,6 +130,7 @@ class _Reasons:
         # A link that was found before a seed was redirected was rejected by the scope of that time.
         self._scope_at_first = source.options.scope_of_crawl()
         self._is_parallel = source.is_parallel
+        self._requisites = {url for (url,) in source.database.execute(_FETCHED_REQUISITES)}
         most = KNOWN_PER_FETCHED * source.options.rules.pages_per_site  # 0: no limit
         self._full = {name for (name,) in source.database.execute(_FULL_SITES, (most,))} if most else frozenset()
 
@@ -137,6 +140,8 @@ class _Reasons:
             return NO_URL
         if target is not None:
             return ROBOTS if target.is_forbidden else ""
+        if url in self._requisites:
+            return REQUISITE
         if reason := self._scope.admits(url) or self._scope_at_first.admits(url):
             return reason
         if origin(url) in self._full:

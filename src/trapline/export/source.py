@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trapline.crawler.engine.records import OUT_OF_BAND
 from trapline.crawler.files.archived_responses import FIRST_OF_DIGEST
 from trapline.crawler.files.layout import connect
 from trapline.crawler.files.reading import HAS_LINKS
@@ -27,7 +28,14 @@ insert into last_fetch select page, max(seq), max(case when {HAS_LINKS} then seq
 where result > 0 and seq <= {{last}} group by page"""
 _LAST_BODY = f"""create temp table last_body (seq integer primary key);
 insert into last_body select max(seq) from fetch where {HAS_LINKS} and seq <= {{last}} group by page"""
-_TEMPORARY = {"last_fetch": _LAST_FETCH, "last_body": _LAST_BODY, "first_of_digest": FIRST_OF_DIGEST}
+_LAST_REQUEST = f"""create temp table last_request (page integer primary key, seq integer not null);
+insert into last_request select page, max(seq) from fetch where result = {OUT_OF_BAND} and seq <= {{last}} group by page"""
+_TEMPORARY = {
+    "last_fetch": _LAST_FETCH,
+    "last_request": _LAST_REQUEST,
+    "last_body": _LAST_BODY,
+    "first_of_digest": FIRST_OF_DIGEST,
+}
 
 
 class LastRows(NamedTuple):
@@ -74,7 +82,8 @@ class ExportSource:
 
     def need(self, *tables: str) -> None:
         """Make temporary tables, unless they exist. `last_fetch`: the last fetch of each page, and the last that brought its
-        contents. `last_body`: the latter alone, in order. `first_of_digest`: the first fetch of each digest that several have."""
+        contents. `last_request`: the last request for each URL that is no page. `last_body`: the last fetch of each page that
+        brought its contents, in order. `first_of_digest`: the first fetch of each digest that several have."""
         for table in tables:
             if table not in self._made:
                 self._made.add(table)

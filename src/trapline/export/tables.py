@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from trapline.export.database_tables import fetches, pages, sites
+from trapline.export.database_tables import fetches, pages, requisites, sites
 from trapline.export.link_table import links
 from trapline.export.source import ExportSource, Row
 from trapline.export.text_table import text
@@ -31,6 +31,13 @@ TABLES = {
         {
             "id": _LONG, "url": _TEXT, "site": _TEXT, "state": _TEXT, "status": _INT, "error": _TEXT, "mime": _TEXT,
             "bytes": _LONG, "fetched_at": _TIME, "digest": _TEXT, "noindex": _YES, "nofollow": _YES, "noarchive": _YES,
+        },
+    ),
+    "requisites": ExportTable(
+        requisites,
+        {
+            "id": _LONG, "url": _TEXT, "site": _TEXT, "role": _TEXT, "state": _TEXT, "needed_by": _TEXT, "status": _INT,
+            "error": _TEXT, "mime": _TEXT, "bytes": _LONG, "fetched_at": _TIME, "digest": _TEXT,
         },
     ),
     "fetches": ExportTable(

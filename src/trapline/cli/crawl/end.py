@@ -98,6 +98,7 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
             *_handled(summary, folder),
             *_refetched(summary),
             *_listed(summary),
+            *requisites(summary),
             *_rejected(summary, folder),
             f"files in {folder}: {_files(folder)}; report: trapline report {folder}"
             + (f"; continue: trapline crawl --resume {folder}" if summary["stopped_by"] in BY_HAND else ""),
@@ -172,6 +173,19 @@ def _listed(summary: dict[str, Any]) -> Iterator[str]:
             f" found only there: {summary['pages_only_listed']:,} ({summary['pages_only_listed_fetched']:,} fetched)"
             + (f"; rejected entries: {counts(rejected, REJECTED)}" if rejected else "")
         )
+
+
+def requisites(summary: dict[str, Any]) -> Iterator[str]:
+    """Yield a line about the requisites of pages, if there are any.
+
+    >>> list(requisites({"requisites_fetched": 312, "requisites_failed": 3, "requisites_forbidden": 0, "requisites_waiting": 1}))
+    ['requisites: 312 fetched, 3 failed, 1 waiting']
+    """
+    words = {"fetched": "fetched", "failed": "failed", "forbidden": "forbidden by robots.txt", "waiting": "waiting"}
+    numbers = {word: summary[f"requisites_{name}"] for name, word in words.items()}
+    if any(numbers.values()):
+        always = ("fetched", "failed")
+        yield f"requisites: {', '.join(f'{n:,} {word}' for word, n in numbers.items() if n or word in always)}"
 
 
 def _rejected(summary: dict[str, Any], folder: Path) -> Iterator[str]:

@@ -179,8 +179,8 @@ def _explained(folder: Path, target: "Target") -> list[str]:
 def _page_past(account: "PageHistory", delay_s: float) -> Iterator[str]:
     yield account.url
     yield f"  discovered: {_discovered(account)}"
-    if account.list_role is not None and (account.is_seed or account.discovery is not None):
-        yield f"  it is also a {account.list_role}"
+    if account.extra_role is not None and (account.is_seed or account.discovery is not None):
+        yield f"  it is also a {account.extra_role}"
     if account.tries and account.site_before is not None:
         first, ready_at = account.tries[0], account.site_before + delay_s
         late_s = max(first.started - ready_at, 0.0)
@@ -212,7 +212,7 @@ def _tries(account: "PageHistory") -> Iterator[str]:
 def _discovered(account: "PageHistory") -> str:
     found, requested = account.discovery, account.tries[0].started if account.tries else math.inf
     listed = f"listed by {account.listed_by}" if account.listed_by else "by a redirect or a signal"
-    origin = "a seed" if account.is_seed else account.list_role or f"{listed}, not by a link of a fetched page"
+    origin = "a seed" if account.is_seed else account.extra_role or f"{listed}, not by a link of a fetched page"
     if found is None:
         return origin
     others = f", and by {counted(found.others, 'other page')}" if found.others else ""
@@ -228,7 +228,7 @@ def _tried(fetch: "Try", began: float) -> str:
     words = {
         FETCHED: "fetched",
         RETURNED: "not answered and returned to the queue",
-        OUT_OF_BAND: "requested, but not as a page: as a sitemap or feed, or as another site's robots.txt,",
+        OUT_OF_BAND: "requested, but not as a page: as a sitemap, feed or requisite, or as another site's robots.txt,",
         SITE_FAILED: "not requested, because its site failed,",
     }
     outcome = "redirected" if is_redirect(fetch.result, fetch.status) else words.get(fetch.result, "failed")

@@ -14,7 +14,7 @@ from trapline.terminal import say
 from trapline.units import counted
 
 # As in trapline.export, which is not imported for --help.
-TABLES = ("pages", "fetches", "sites", "links", "text")
+TABLES = ("pages", "requisites", "fetches", "sites", "links", "text")
 FORMATS = ("parquet", "csv", "jsonl")
 FOLDER = "export"
 STDOUT = Path("-")
@@ -54,7 +54,8 @@ def export(
 ) -> int:
     """Export tables of the crawl in DIR, finished or running, for pandas, DuckDB and other programs.
 
-    Tables: pages, fetches, sites, links (with anchor text), text (with titles). Without a TABLE, all are exported. Exits with status 1
+    Tables: pages, requisites, fetches, sites, links (with anchor text), text (with titles). Without a TABLE, all are exported. Exits with
+    status 1
     if records in the archives could not be read.
     """
     tables = tuple(dict.fromkeys(tables)) or TABLES

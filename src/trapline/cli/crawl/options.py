@@ -90,6 +90,14 @@ SCOPE = Section(
             "--sitemaps/--no-sitemaps", "sitemaps", None, None,
             "Read sitemaps and feeds, to find pages without links. [yes, unless --scope any]",
         ),
+        (
+            "--requisites/--no-requisites", "requisites", None, None,
+            "Also fetch stylesheets, images, scripts, fonts and media of pages, from any host. [no]",
+        ),
+        (
+            "--archive", "archive", None, False,
+            "Archive sites for replay: --requisites --sitemaps --metadata, unless you say otherwise.",
+        ),
     ),
 )  # fmt: skip
 REFRESH = Section(
@@ -182,7 +190,13 @@ SHOWN = Section(
     (
         ("--plain", "plain", None, False, "Print progress as plain lines instead of a live view."),
         ("--quiet", "quiet", None, False, "Print errors only."),
-        ("--metadata", "metadata", None, False, "Store the links of each page as a WARC metadata record."),
+        (
+            "--metadata/--no-metadata",
+            "metadata",
+            None,
+            None,
+            "Store the links of each page as a WARC metadata record. [no]",
+        ),
         ("--warc-size", "warc_bytes", amount(), 1_000_000_000, "Begin a new WARC file at this size. [1 GB]"),
         ("--warc-prefix", "warc_prefix", (str, "NAME"), "trapline", "Beginning of the names of WARC files."),
         ("--json", "as_json", None, False, "Print the summary as JSON."),

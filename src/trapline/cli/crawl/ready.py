@@ -109,11 +109,13 @@ def _stop(folder: Path) -> str:
 
 
 def compile_for(prepared: "Prepared", quiet: bool) -> None:
-    import trapline.crawler.engine.run  # noqa: F401  imports all its kernels before they are counted
+    import trapline.crawler.engine.run
     from trapline.refresh import policy_named
     from trapline.strategies.base.chosen import Chosen, files_of
 
     options = prepared.options
+    if options.requisites:
+        import trapline.fetch.html.requisite_tags  # noqa: F401  its kernel is compiled with the others
     needed = LIVE_CRAWL if options.refresh is None else (*LIVE_CRAWL, "trapline.refresh.core")
     if prepared.new:
         compile_kernels(quiet, needed)

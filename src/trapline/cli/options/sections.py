@@ -69,6 +69,8 @@ GUESSED = {
     "--ignore-robots": "--no-robots",
     "--reject": "--exclude-extension",
     "--headers": "--header",
+    "--page-requisites": "--requisites",
+    "--mirror": "--archive",
 }
 
 

@@ -74,7 +74,7 @@ class LinkResolver:
         self._state_pages = _state_pages(frontier, url_store)
         self._moved: frozenset[int] = frozenset()
         self._moved_pages = 0
-        self._most_of_site = KNOWN_PER_FETCHED * frontier.rules.pages_per_site  # 0: no limit
+        self.most_of_site = KNOWN_PER_FETCHED * frontier.rules.pages_per_site  # 0: no limit
 
     def pages_of(self, url: str, base: str, links: Links, now: float) -> ResolvedLinks:
         """Resolve the links of the page at `url`. `base`: the base URL that the page declares (<base>); "": none."""
@@ -206,6 +206,11 @@ class LinkResolver:
         (page,), _ = self._pages_at([url], now, self._scope.admits_list, is_seed=True)
         return page, _REASON[page] if _FOREIGN < page < NO_PAGE else ""
 
+    def requisite_pages(self, urls: Sequence[str], now: float) -> list[int]:
+        """Return the page of each requisite, below 0 if it is rejected or not ours. It needs no room among the known pages of its
+        site."""
+        return self._pages_at(urls, now, self._scope.admits_requisite, is_seed=True)[0] if urls else []
+
     def is_seed(self, url: str) -> bool:
         return self._scope.is_seed(url)
 
@@ -223,7 +228,7 @@ class LinkResolver:
 
     def is_full(self, site: int) -> bool:
         """Return whether links to further pages of the site are rejected, because it has too many known pages."""
-        return 0 < self._most_of_site <= self._frontier.known_pages(site)
+        return 0 < self.most_of_site <= self._frontier.known_pages(site)
 
     def group(self, address: str) -> int:
         """Return the frontier's number for an address, a new one if necessary."""
@@ -286,7 +291,7 @@ class LinkResolver:
                 else:
                     new.append(at)
         # A crawl that knows fewer pages in all than one site may have need not check its sites.
-        if new and not is_seed and 0 < self._most_of_site < self._frontier.pages + len(new):
+        if new and not is_seed and 0 < self.most_of_site < self._frontier.pages + len(new):
             new = self._with_room(urls, new, pages)
         if new:
             for at, page in zip(new, self._add([urls[at] for at in new], fingerprints[new], now), strict=True):
@@ -302,7 +307,7 @@ class LinkResolver:
             room = rooms.get(name)
             if room is None:
                 site = self.sites.named(name)
-                room = self._most_of_site - (self._frontier.known_pages(site.id) if site else 0)
+                room = self.most_of_site - (self._frontier.known_pages(site.id) if site else 0)
             if room > 0:
                 kept.append(at)
             else:

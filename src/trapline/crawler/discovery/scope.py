@@ -80,6 +80,18 @@ class Scope:
             return EXCLUDE
         return EXCLUDE if self.sites and _any_found(self._of_site(url)[1], url) else ""
 
+    def admits_requisite(self, url: str) -> str:
+        """Return why a file that a page needs is not requested, or "". It may be on any host; but --own-hosts and --exclude apply.
+
+        >>> Scope(seeds=("http://a.org/",), exclude=("ads",)).admits_requisite("http://ads.example/a.png")
+        'exclude'
+        """
+        if self.own_hosts and not is_among(host_port(origin(url))[1], self.own_hosts):
+            return HOST
+        if self._is_blocked(url):
+            return PORT
+        return EXCLUDE if self._exclude_patterns and _any_found(self._exclude_patterns, url) else ""
+
     def is_seed(self, url: str) -> bool:
         """Return whether a canonical URL is a seed, or the target of a redirected one."""
         return url in self._seed_urls or url in self._redirected

@@ -99,7 +99,7 @@ class SiteResolver:
             self._abandon(site, answer)
         else:
             self._move(site)
-            self._crawler.soon()
+            self._crawler.address_found(site)
 
     def _place(self, site: Site, answer: DnsAnswer) -> int:
         """Set the site's addresses. Return the group of the first, or UNRESOLVED if the guard refuses all of them."""

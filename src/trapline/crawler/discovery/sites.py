@@ -29,7 +29,7 @@ class Site:
         "addresses_until",
         "connection",
         "id",
-        "is_list_next",
+        "is_extra_next",
         "obeys_robots",
         "origin",
         "pause_s",
@@ -60,9 +60,8 @@ class Site:
         self.pipelining = True  # until the server breaks it
         self.connection: Connection | None = None  # kept open between two visits
         self.returned: int | None = None  # the page before whose answer the server last closed the connection
-        self.is_list_next = (
-            True  # if a visit makes one request: whether the next one is for a list (crawler/engine/visit.py)
-        )
+        # If a visit makes one request: whether the next one is for something else than a page (crawler/engine/visit.py).
+        self.is_extra_next = True
         self.request_headers = b""  # the part of its requests that follows the target
         self.private_headers: PrivateHeaders | None = None  # sent besides, and never recorded
         self.settings: SiteSettings | None = None  # its own; None: those of the crawl

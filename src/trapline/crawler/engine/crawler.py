@@ -17,6 +17,7 @@ import numpy as np
 
 from trapline.crawler.discovery.link_resolver import LinkResolver, ResolvedLinks
 from trapline.crawler.discovery.sites import Site
+from trapline.crawler.engine.extra_requests import ExtraRequests, ExtraSource
 from trapline.crawler.engine.fetch_record import PageRequest, answer, no_answer
 from trapline.crawler.engine.judge import FetchVerdict, judge
 from trapline.crawler.engine.other_partitions import OtherPartitions
@@ -45,9 +46,9 @@ from trapline.crawler.engine.status import (
 )
 from trapline.crawler.engine.world import Timer, World
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch
-from trapline.crawler.recrawl.list_queue import FORBIDDEN
 from trapline.crawler.recrawl.published_lists import PublishedLists
 from trapline.crawler.recrawl.signal_intake import SignalIntake
+from trapline.crawler.requisites.page_requisites import PageRequisites
 from trapline.crawler.store.outbox import Outbox
 from trapline.fetch import failure
 from trapline.fetch.http.response import Response
@@ -96,10 +97,12 @@ class Crawler:
         refetch: ConditionalRefetch | None = None,
         signal_intake: SignalIntake | None = None,
         published_lists: PublishedLists | None = None,
+        requisites: PageRequisites | None = None,
         others: OtherPartitions | None = None,
     ) -> None:
-        """`published_lists`: reads sitemaps and feeds; a signal intake brings its own. `others`: the other partitions, if the
-        crawl is one of several. The crawl then does not end when it has nothing to do, because they may send it pages."""
+        """`published_lists`: reads sitemaps and feeds; a signal intake brings its own. `requisites`: fetches requisites of pages.
+        `others`: the other partitions, if the crawl is one of several. The crawl then does not end when it has nothing to do,
+        because they may send it pages."""
         self.frontier, self.link_resolver, self.outbox = frontier, link_resolver, outbox
         self._settings, self._scoring = settings, scoring
         # Whether every fetched page may allow a new visit: new scores or a new batch may be due.
@@ -107,7 +110,9 @@ class Crawler:
         self.tally = tally or CrawlTally()
         self.refetch, self.signal_intake, self.others = refetch, signal_intake, others
         self.published_lists = signal_intake.published_lists if signal_intake is not None else published_lists
-        self.out_of_band = OutOfBandFetches(frontier, self.has_lists)
+        self.requisites = requisites
+        self.out_of_band = OutOfBandFetches(frontier, lambda site: self.extra.needs_visit(site))
+        self.extra = self._extra_requests()
         self._next = frontier.next if refetch is None else refetch.agenda.next
         self.active = 0  # visits under way
         self.unanswered_seeds = UnansweredSeeds(settings.abandon)
@@ -120,17 +125,27 @@ class Crawler:
         self.stream: PageStream | None = None  # to the program that takes the pages; None: there is none
         self._waiting = Waiting()
         self._asking = self._is_scoring = False
+        self._has_room = True  # for pages, when visits were last looked for; known in crawls with requisites
         self._discovered = 0
         self._timer: Timer | None = None
         self._wakes_at = math.inf
 
+    def _extra_requests(self) -> ExtraRequests:
+        sources: list[ExtraSource | None] = [self.published_lists, self.requisites]
+        return ExtraRequests(
+            self.frontier,
+            self.out_of_band,
+            [source for source in sources if source is not None],
+            self._settings.agent,
+            self._settings.expanded_bytes,
+            self._keep,
+        )
+
     def begin(self, world: World) -> None:
         self._world = world
         if self.published_lists is not None:
-            self.published_lists.queue.wanted = self._visit_for_lists
             self.published_lists.was_read = self.soon
-            for site in self.published_lists.queue.sites:  # of a resumed crawl
-                self._visit_for_lists(site)
+        self.extra.begin(lambda: self.requisites is None or self.used < self.most_pages, self.soon)
         self._stop_at_goals()  # a resumed crawl may have reached them already
         self.soon()
 
@@ -147,6 +162,8 @@ class Crawler:
 
     def _ask(self) -> None:
         self._asking = False
+        if self.requisites is not None and not self.stopped_by:
+            self._stop_at_goals()  # the last requisite may have come, or its site may be abandoned
         while self._may_begin_visit():
             answer = self._next_visit(self._world.now())
             if isinstance(answer, Visit):
@@ -168,6 +185,8 @@ class Crawler:
     def _next_visit(self, now: float) -> Visit | WaitUntil | Rescore | Drained:
         """Return the next out-of-band visit if one is due. Otherwise ask for a visit to pages if the limit allows one more
         page. An out-of-band visit does not count as a page."""
+        if self.requisites is not None:
+            self._fetch_requisites_without_pages()
         out_of_band_visit = self.out_of_band.next(now)
         if out_of_band_visit is not None:
             return out_of_band_visit
@@ -215,6 +234,11 @@ class Crawler:
         self._wakes_at, self._timer = math.inf, None
         self.soon()
 
+    def address_found(self, site: Site) -> None:
+        """Note that the site has an address now, or another one."""
+        self.out_of_band.address_found(site.id)
+        self.soon()
+
     def rescored(self, scores: Array) -> None:
         self._is_scoring = False
         self.frontier.rescore(scores, self._world.now())
@@ -229,9 +253,21 @@ class Crawler:
 
     def _stop_at_goals(self) -> None:
         if self.tally.fetched >= self._settings.goals.pages:
-            self.stop(MAX_PAGES)
+            if not self._has_requisites:
+                self.stop(MAX_PAGES)
         elif self.tally.body_bytes >= self._settings.goals.bytes:
             self.stop(MAX_BYTES)
+
+    @property
+    def _has_requisites(self) -> bool:
+        """Whether requisites are left to fetch, now that the limit on pages is reached."""
+        return self.requisites is not None and not self.stopped_by and self.requisites.are_left_without_pages()
+
+    def _fetch_requisites_without_pages(self) -> None:
+        """Let all sites with requisites be visited if the limit on pages has just been reached: no visit to pages will come."""
+        had_room, self._has_room = self._has_room, self.used < self.most_pages
+        if had_room and not self._has_room:
+            self.extra.visit_all()
 
     # ---- what visits may do
 
@@ -249,8 +285,8 @@ class Crawler:
     @property
     def is_idle(self) -> bool:
         """Whether the crawl has nothing to do until another partition sends something."""
-        has_lists = self._is_reading or self.out_of_band.awaits_lists
-        return self.active == 0 and not self.has_pages and not has_lists and self.out_of_band.opens_at == math.inf
+        has_extras = self._is_reading or self.out_of_band.awaits_extras
+        return self.active == 0 and not self.has_pages and not has_extras and self.out_of_band.opens_at == math.inf
 
     @property
     def is_ready(self) -> bool:
@@ -295,49 +331,11 @@ class Crawler:
         self._waiting.store_has_room()
         self.soon()
 
-    # ---- sitemaps and feeds, which visits request besides pages
-
-    def has_lists(self, site: int) -> bool:
-        """Return whether lists of the site wait to be requested."""
-        return self.published_lists is not None and self.published_lists.queue.has(site)
-
     def may_be_list(self, page: int, url: str) -> bool:
         """Return whether a page is known as a list, or may be one because it is a seed."""
         is_known = self.published_lists is not None and page in self.published_lists.queue
         return is_known or self.link_resolver.is_seed(url)
 
-    def next_list(self, site: Site) -> tuple[int, str]:
-        """Return page and URL of the next list of a site that has lists, for a request."""
-        assert self.published_lists is not None
-        return self.published_lists.queue.take(site.id)
-
-    def list_disallowed(self, page: int) -> None:
-        """Note a list that robots.txt forbids. No request was sent."""
-        assert self.published_lists is not None
-        self.published_lists.queue.finished(page, FORBIDDEN)
-
-    def _visit_for_lists(self, site: int) -> None:
-        """Let an out-of-band visit request the lists of the site, unless a visit to its pages does so or will do so."""
-        if self.has_lists(site) and not self.frontier.is_visited(site) and not self.frontier.has_waiting(site):
-            self.out_of_band.visit_for_lists(site)
-            self.soon()
-
-    def _list_answered(
-        self, visit: Visit, site: Site, request: PageRequest, response: Response, address: str
-    ) -> FetchVerdict:
-        """Record the response to a request for a list, and read the list. It does not count as a page."""
-        assert self.published_lists is not None
-        now, settings = self._world.now(), self._settings
-        verdict = judge(response, settings.agent, settings.expanded_bytes, now, lists=True)
-        self.published_lists.came(request.page, request.url, verdict, response, now)
-        self._keep(answer(visit, site, request, response, address, verdict, (), b"")._replace(result=OUT_OF_BAND))
-        return verdict
-
-    def _list_lost(self, visit: Visit, site: Site, request: PageRequest, kind: str, address: str) -> None:
-        """Record a list that was requested and not answered. It may be requested again."""
-        assert self.published_lists is not None
-        self.published_lists.queue.retry(request.page, kind != failure.STOPPED)
-        self._keep(no_answer(visit, site, request, OUT_OF_BAND, kind, address, self._world.now()))
 
     # ---- what visits report
 
@@ -345,8 +343,8 @@ class Crawler:
         self, visit: Visit, site: Site, request: PageRequest, response: Response, address: str
     ) -> FetchVerdict:
         """Judge the response to a request, report it to the frontier, and pass it to the store. Return the verdict."""
-        if request.is_list:
-            return self._list_answered(visit, site, request, response, address)
+        if request.source is not None:
+            return self.extra.answered(request.source, visit, site, request, response, address, self._world.now())
         if visit in self.out_of_band:
             return self._out_of_band_answered(visit, site, request, response, address)
         now = self._world.now()
@@ -370,6 +368,8 @@ class Crawler:
         )
         if self._scoring.program is not None:
             self._scoring.program.forget()
+        if self.requisites is not None:
+            links = self.requisites.queue.without_fetched(links)
         # Before the report, which may change the quality.
         is_new = verdict.result == FETCHED and not is_refetch
         page_quality = self._scored(request, links) if is_new else 0.0
@@ -426,7 +426,7 @@ class Crawler:
         links: int,
         is_refetch: bool,
     ) -> None:
-        """Send the links of a fetched page that other partitions own, and read what the page says about other pages."""
+        """Send the links of a fetched page that other partitions own, and read what the page says about other URLs."""
         if foreign and self.others is not None:
             if is_refetch:
                 self.others.send_refetched_links(request.page, foreign)
@@ -436,6 +436,8 @@ class Crawler:
             self.signal_intake.listen(request.page, request.url, verdict, response, self._world.now())
         elif self.published_lists is not None and response.status == 200:
             self.published_lists.listen(request.page, request.url, verdict, response, self._world.now())
+        if self.requisites is not None:
+            self.requisites.read_page(request.page, request.url, verdict, response, self._world.now())
 
     def _redirected(self, url: str, href: str) -> None:
         """Count the target of a seed's redirect as a seed. This comes before the links are resolved, for the target is one."""
@@ -496,8 +498,8 @@ class Crawler:
 
     def failed(self, visit: Visit, site: Site, request: PageRequest, kind: str, address: str) -> None:
         """Report a page that was requested and not answered. It may be tried again."""
-        if request.is_list:
-            self._list_lost(visit, site, request, kind, address)
+        if request.source is not None:
+            self.extra.lost(request.source, visit, site, request, kind, address, self._world.now())
             return
         self._under_way(visit, -1)
         self._without_answer(visit, site, request, FAILED, kind, address)
@@ -536,12 +538,12 @@ class Crawler:
 
     def withdrawn(self, visit: Visit, site: Site, requests: Collection[PageRequest], kind: str, address: str) -> None:
         """Record pages that were requested and will not be answered. The frontier takes them back as they were."""
-        pages = [request for request in requests if not request.is_list]
+        pages = [request for request in requests if request.source is None]
         self._under_way(visit, -len(pages))
         now, result = self._world.now(), OUT_OF_BAND if visit in self.out_of_band else RETURNED
         for request in requests:
-            if request.is_list:
-                self._list_lost(visit, site, request, kind, address)
+            if request.source is not None:
+                self.extra.lost(request.source, visit, site, request, kind, address, now)
             else:
                 self.outbox.fetched(no_answer(visit, site, request, result, kind, address, now))
 
@@ -554,7 +556,7 @@ class Crawler:
         if self.refetch is not None:
             self.refetch.over(visit, site, now)
         self.active -= 1
-        self._visit_for_lists(site.id)
+        self.extra.visit_for(site.id)
         failures = self.frontier.failed_visits(site.id)
         if fruitless and failures >= self._settings.abandon and not self._has_pages_of(site):
             self.abandon(site, VISITS, f"{counted(failures, 'failed visit')} in a row")
@@ -571,20 +573,22 @@ class Crawler:
         self.frontier.set_site(site.id, now, pages=0)
         self.tally.abandoned_sites[kind] += 1
         self.outbox.abandoned_sites.append(AbandonedSite(site.id, now, kind, why))
+        self.extra.abandoned(site.id)
         self.soon()
 
     # ---- progress
 
     def progress(self, seconds: float) -> CrawlProgress:
         tally = self.tally
-        lists = self.published_lists.queue.besides_pages if self.published_lists is not None else 0
+        extras = self.published_lists.queue.besides_pages if self.published_lists is not None else 0
+        extras += self.requisites.queue.besides_pages if self.requisites is not None else 0
         return CrawlProgress(
             self._world.now(),
             seconds,
             tally.fetched,
             tally.failed,
             tally.body_bytes,
-            self.link_resolver.own_pages - lists,
+            self.link_resolver.own_pages - extras,
             self.frontier.waiting,
             self.link_resolver.own_sites,
             self.active,

@@ -5,7 +5,7 @@ The module holds plain values and converts one into the other. It decides nothin
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from trapline.crawler.discovery.sites import Site
 from trapline.crawler.engine.judge import FetchVerdict
@@ -13,16 +13,19 @@ from trapline.crawler.engine.records import Fetched
 from trapline.fetch.http.response import Response
 from trapline.frontier import Visit
 
+if TYPE_CHECKING:
+    from trapline.crawler.engine.extra_requests import ExtraSource
+
 
 class PageRequest(NamedTuple):
-    """A page that was requested, or a published list."""
+    """A page that was requested, or what is requested besides pages."""
 
     page: int
     url: str
     started: float
     request: bytes
-    is_list: bool = (
-        False  # whether it is a sitemap or feed that is requested besides pages (crawler/recrawl/list_queue.py)
+    source: "ExtraSource | None" = (
+        None  # the owner of what is requested besides pages (extra_requests.py); None: a page
     )
     marks: int = 0  # marks of the record besides those of the answer
 

@@ -179,6 +179,10 @@ class LiveWeb:
         if self._crawler.published_lists is not None:
             self._crawler.published_lists.received(url, speaks_for, level, self.now())
 
+    def requisite_found(self, url: str, role: str, level: int) -> None:
+        if self._crawler.requisites is not None:
+            self._crawler.requisites.received(url, role, level, self.now())
+
     def robots_requested(self, url: str, partition: int) -> None:
         self.elsewhere.requested(self, url, partition)
 

@@ -68,6 +68,7 @@ class CrawlOptions:
     exclude_mimes: tuple[str, ...] = ()  # media types whose bodies are not read
     # Whether sitemaps and feeds are read. None: in a crawl that fetches pages again, because they say what has changed.
     sitemaps: bool | None = None
+    requisites: bool = False  # whether stylesheets, images, scripts and the like of pages are fetched too
     # Hosts of the user, which several processes may visit at once; the crawl stays on them.
     own_hosts: tuple[str, ...] = ()
     allow_private: bool = False

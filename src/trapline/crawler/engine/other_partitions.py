@@ -14,10 +14,13 @@ Exchanged = Mapping[int, ExchangeCounts]  # by the number of the other partition
 
 
 class PartitionServices(Protocol):
-    """What a running crawl does for the other partitions, and takes from them: redirected robots.txt files, and lists."""
+    """What a running crawl does for the other partitions, and takes from them: redirected robots.txt files, lists, requisites."""
 
     def list_found(self, url: str, speaks_for: str, level: int) -> None:
         """Take in a sitemap or feed of ours that another partition found."""
+
+    def requisite_found(self, url: str, role: str, level: int) -> None:
+        """Take in a requisite of ours that a page of another partition needs."""
 
     def robots_requested(self, url: str, partition: int) -> None:
         """Answer `partition`, which requests the robots.txt at `url` on a site of ours."""
@@ -63,6 +66,10 @@ class OtherPartitions(Protocol):
     def send_list(self, url: str, speaks_for: str, level: int) -> None:
         """Send the URL of a sitemap or feed to its owner. `speaks_for`: the sites on whose hosts it may list any page. `level`:
         the number of indexes and redirects that lead to it."""
+
+    def send_requisite(self, url: str, role: str, level: int) -> None:
+        """Send the URL of a file that a page of ours needs to its owner. `level`: the number of stylesheets and redirects that
+        lead to it."""
 
     def ask(self, url: str) -> None:
         """Request the file at `url` from the partition that owns its site: a robots.txt of ours redirects to it."""

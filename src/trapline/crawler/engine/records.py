@@ -121,6 +121,17 @@ class PublishedList(NamedTuple):
     rejected: Mapping[str, int] = {}  # entries that were not admitted, by reason
 
 
+class PageRequisite(NamedTuple):
+    """A file that a page needs, and what became of it. A later record with the same page replaces it."""
+
+    page: int  # the number of its URL
+    role: str  # STYLESHEET or another role of fetch/requisite.py
+    level: int  # number of stylesheets and redirects that lead from a page to it
+    needed_by: int  # the page, stylesheet or redirect that named it first; -1: it is in another partition
+    requests: int
+    state: str  # one of the states of crawler/requisites/requisite_queue.py
+
+
 class KeptCopy(NamedTuple):
     """Our copy of a page, as a row of the table `copy`."""
 
@@ -216,3 +227,4 @@ class Batch(NamedTuple):
     processor: ProcessorTime | None = None  # of the loop in this run
     published_lists: Sequence[PublishedList] = ()
     meta: Mapping[str, str | None] = {}  # keys of the table `meta` that change; None: the key is deleted
+    requisites: Sequence[PageRequisite] = ()

@@ -38,7 +38,8 @@ _PASSWORD = re.compile(r"(?!mailto:)(?:\w+:[/\\]+)?[^/\\?#:]*:[^/\\?#]*@")  # ht
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlSettings(RuleSettings):
-    """See `trapline crawl --help`: every field is the option of the same name."""
+    """See `trapline crawl --help`: every field is the option of the same name. `archive` sets those of `requisites`, `sitemaps`
+    and `metadata` that are None."""
 
     connections: int = CONNECTIONS
     max_pages: int | None = None
@@ -60,6 +61,8 @@ class CrawlSettings(RuleSettings):
     exclude_mime: Sequence[str] = ()
     own_hosts: Sequence[str] = ()
     sitemaps: bool | None = None
+    requisites: bool | None = None
+    archive: bool = False
     # refresh
     refresh: bool = False
     continuous: bool = False
@@ -93,7 +96,7 @@ class CrawlSettings(RuleSettings):
     no_robots: bool = False
     site: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # settings of single sites, by host
     # output
-    metadata: bool = False
+    metadata: bool | None = None
     warc_size: int = 1_000_000_000
     warc_prefix: str = "trapline"
 
@@ -128,7 +131,8 @@ class CrawlSettings(RuleSettings):
             include_mimes=read_types("--include-mime", _several(self.include_mime)),
             exclude_mimes=read_types("--exclude-mime", _several(self.exclude_mime)),
             own_hosts=tuple(host.strip(".").lower() for host in _several(self.own_hosts)),
-            sitemaps=True if self.sitemaps is None and self.scope != ANY else self.sitemaps,
+            sitemaps=True if self.sitemaps is None and (self.archive or self.scope != ANY) else self.sitemaps,
+            requisites=self.archive if self.requisites is None else self.requisites,
             allow_private=self.allow_private,
             insecure=self.insecure,
             abandon=self.max_failed_visits,
@@ -147,7 +151,7 @@ class CrawlSettings(RuleSettings):
             nameservers=_several(self.nameserver),
             limits=Limits(total_s=self.timeout, body_bytes=int(self.max_body)),
             refresh=self._refresh(),
-            metadata=self.metadata,
+            metadata=self.archive if self.metadata is None else self.metadata,
             warc_bytes=int(self.warc_size),
             warc_prefix=self.warc_prefix,
         )

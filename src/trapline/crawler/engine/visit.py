@@ -37,6 +37,7 @@ from enum import Enum, auto
 
 from trapline.crawler.discovery.sites import Site
 from trapline.crawler.engine.crawler import Crawler
+from trapline.crawler.engine.extra_requests import ExtraSource
 from trapline.crawler.engine.fetch_record import PageRequest
 from trapline.crawler.engine.judge import NOT_MODIFIED
 from trapline.crawler.engine.records import ROBOTS_FILE
@@ -90,9 +91,9 @@ class VisitWorker:
         "_connection_s",
         "_crawler",
         "_end",
+        "_extras_left",
         "_fruitless",
         "_last",
-        "_lists_left",
         "_most",
         "_not_before",
         "_pages",
@@ -116,9 +117,9 @@ class VisitWorker:
     ) -> None:
         self._web, self._crawler, self._visit, self._site, self._urls = web, crawler, visit, site, urls
         self._conditions = conditions  # one for each page, or an empty list
-        self._pages = list(visit.pages)  # pages and lists to request, in order; `_urls` has their URLs
-        self._lists_left = -1  # number of lists that may still be requested; -1: not known yet
-        self._most = 0  # largest number of requests, if lists are requested
+        self._pages = list(visit.pages)  # pages and extra requests, in order; `_urls` has their URLs
+        self._extras_left = -1  # number of extra requests (extra_requests.py) that may still be sent; -1: not known yet
+        self._most = 0  # largest number of requests, if there are extra ones
         self._at = 0  # index of the next page to request
         self._last = len(urls)  # index of the first page not to request
         self._requests: deque[PageRequest] = deque()  # _request appends, answers remove from the left
@@ -189,24 +190,24 @@ class VisitWorker:
             if crawler.waits(self._store_has_room):
                 self._state = VisitState.WAITS_FOR_STORE
                 return
-            is_list = self._put_list_first()
+            source = self._put_extra_first()
             page, url = self._pages[self._at], self._urls[self._at]
             condition = self._conditions[self._at] if self._conditions else b""
             self._at += 1
             target = url[len(site.origin) :]
             if not site.robots.allows(target):  # type: ignore[union-attr]  # known by now
-                if is_list:
-                    crawler.list_disallowed(page)
+                if source is not None:
+                    source.disallowed(page)
                 else:
                     crawler.disallowed(self._visit, site, page, url)
                 continue
             request = web.request_for(site, target, condition)
-            self._requests.append(PageRequest(page, url, web.now(), request, is_list))
-            if not is_list:
+            self._requests.append(PageRequest(page, url, web.now(), request, source))
+            if source is None:
                 crawler.requested(self._visit)
             if site.private_headers is not None:
                 request = self._as_sent(request, target)
-            if web.filters_types and (is_list or crawler.may_be_list(page, url)):
+            if web.filters_types and (source is not None or crawler.may_be_list(page, url)):
                 self._connection.exempt_next()  # type: ignore[union-attr]  # open by now
             self._connection.send(request)  # type: ignore[union-attr]  # open by now
         if not self._requests:
@@ -218,46 +219,46 @@ class VisitWorker:
         return request if private is None else private.sent(request, target, self._web.now())
 
     def _has_more(self) -> bool:
-        """Return whether there is a page or a list to request."""
-        return self._at < self._last or self._is_list_next()
+        """Return whether there is a page or something else to request."""
+        return self._at < self._last or self._is_extra_next()
 
     def _request_no_more(self) -> None:
-        self._last, self._lists_left = self._at, 0
+        self._last, self._extras_left = self._at, 0
 
-    def _is_list_next(self) -> bool:
-        """Return whether a list is to be requested before the next page."""
-        if self._lists_left == 0 or not self._crawler.has_lists(self._site.id):
+    def _is_extra_next(self) -> bool:
+        """Return whether an extra request is to be sent before that for the next page."""
+        if self._extras_left == 0 or not self._crawler.extra.has(self._site.id):
             return False
-        if self._lists_left < 0:
+        if self._extras_left < 0:
             self._most = self._crawler.frontier.connection_limit(self._site.id)
-            self._lists_left = self._most_lists()
-        return self._lists_left > 0 and self._at < self._most
+            self._extras_left = self._most_extras()
+        return self._extras_left > 0 and self._at < self._most
 
-    def _most_lists(self) -> int:
-        """Return how many lists this visit may request.
+    def _most_extras(self) -> int:
+        """Return how many extra requests this visit may send.
 
-        Lists count towards the requests of a visit (k), and take at most half of them, so that the pages of a site do not wait
-        for all of its lists. If k is 1, every second visit requests a list.
+        They count towards the requests of a visit (k), and take at most half of them, so that the pages of a site do not wait
+        for all of its sitemaps and requisites. If k is 1, every second visit sends one.
         """
         if not self._visit.pages:
             return self._most
         if self._most > 1:
             return self._most // 2
-        is_turn, self._site.is_list_next = self._site.is_list_next, not self._site.is_list_next
+        is_turn, self._site.is_extra_next = self._site.is_extra_next, not self._site.is_extra_next
         return int(is_turn)
 
-    def _put_list_first(self) -> bool:
-        """Put the next list of the site before the next page, if there is one to request. Return whether there is."""
-        if not self._is_list_next():
-            return False
-        self._lists_left -= 1
-        page, url = self._crawler.next_list(self._site)
+    def _put_extra_first(self) -> ExtraSource | None:
+        """Put the next extra request to the site before the next page, if there is one. Return its source, or None."""
+        if not self._is_extra_next():
+            return None
+        self._extras_left -= 1
+        source, page, url = self._crawler.extra.take(self._site.id)
         self._pages.insert(self._at, page)
         self._urls.insert(self._at, url)
         if self._conditions:
             self._conditions.insert(self._at, b"")
         self._last = min(self._last + 1, self._most)
-        return True
+        return source
 
     # ---- events of the connection
 

@@ -27,6 +27,7 @@ from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, For
 from trapline.crawler.recrawl.copies import Copies
 from trapline.crawler.recrawl.published_lists import Offload, PublishedLists, Senders
 from trapline.crawler.recrawl.signal_intake import SignalIntake
+from trapline.crawler.requisites.page_requisites import PageRequisites
 from trapline.crawler.store.outbox import Outbox
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
@@ -173,6 +174,7 @@ def built(loop: asyncio.AbstractEventLoop, crawl: Opened, member: Member | None,
         refetch=refresh.refetch if refresh else None,
         signal_intake=refresh.signal_intake if refresh else None,
         published_lists=lists.published_lists if lists else None,
+        requisites=_requisites(crawl, link_resolver, outbox, others) if options.requisites else None,
         others=others,
     )
     web = LiveWeb(loop, options, crawler, site_resolver, scores)
@@ -230,6 +232,18 @@ def _refresh_setup(
     given = crawl.options
     about_lists = (given.limits.expanded_bytes, given.guesses_sitemaps, given.reads_lists)
     return RefreshSetup(options, folder, frontier, state.refresher, *parts, *about_lists)
+
+
+def _requisites(
+    crawl: Opened, link_resolver: LinkResolver, outbox: Outbox, others: OtherPartitions | None
+) -> PageRequisites:
+    limit = crawl.options.limits.expanded_bytes
+    send = others.send_requisite if others is not None else None
+    requisites = PageRequisites(crawl.state.frontier, link_resolver, outbox, limit, send)
+    if crawl.folder is not None:
+        with closing(Reading(crawl.folder)) as reading:
+            requisites.restore(reading)
+    return requisites
 
 
 def _settings(options: CrawlOptions) -> CrawlerSettings:

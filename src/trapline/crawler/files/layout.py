@@ -27,6 +27,16 @@ SNAPSHOT = "snapshot"
 SUMMARY = "summary.json"
 HANDLED = "handled.json"  # how far the pages are handled (handled.py)
 
+REQUISITES = """create table if not exists requisite (  -- files that pages need, in crawls with --requisites
+    page integer primary key,      -- the page with its URL
+    role text not null,            -- stylesheet, image, script, icon, media or file; '': it was a page when it was named
+    level integer not null,        -- number of stylesheets and redirects that lead from a page to it
+    needed_by integer not null,    -- the page with the URL that named it first; -1: another partition has that
+    requests integer not null,     -- requests in the last run that requested it
+    state text not null            -- waiting, fetched, with links, page, missing, failed, forbidden, moved
+)"""
+"""The table that folders of earlier versions do not have. The store adds it when such a crawl is resumed."""
+
 _NOT_READ = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)  # the disk failed, or access to it
 _UNBORN = "crawl.db.new"
 # SQLite's own files are there if the process was killed while it created the database.
@@ -148,6 +158,8 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.close()
         problem = f"the crawl has format {found and found[0]}; this version reads {FORMAT}"
         raise ConfigError(f"{path}: {problem}: use the version that wrote it, or crawl anew into another folder")
+    if not connection.execute("select 1 from sqlite_master where name = 'requisite'").fetchone():
+        connection.execute(REQUISITES.replace("create table", "create temp table", 1))  # empty, for all readers
     return connection
 
 
@@ -214,7 +226,7 @@ def new_database(path: Path) -> Iterator[sqlite3.Connection]:
         for name in _UNBORN_FILES:
             (path / name).unlink(missing_ok=True)
         with closing(sqlite3.connect(unborn, uri=True, isolation_level=None)) as connection:
-            connection.executescript(f"begin;\n{_SCHEMA.read_text()}")
+            connection.executescript(f"begin;\n{_SCHEMA.read_text()}\n{REQUISITES};")
             yield connection
             connection.execute("commit")
             # WAL mode from the beginning: otherwise an interrupted write leaves a journal that no reader may roll back.

@@ -155,6 +155,8 @@ def prepare_new(options: CrawlOptions, folder: Path | None) -> Prepared:
         raise ConfigError(
             "a crawl without a folder keeps no copies to refresh; give it a folder, or fetch every page once"
         )
+    elif options.requisites:
+        raise ConfigError("a crawl without a folder keeps no requisites; give it a folder, or omit requisites")
     notes = (*_notes(options), *notes_on_requests(options))
     return Prepared(folder, options, strategy, True, (*notes, *uvloop.run(check_seeds(options))))
 

@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trapline.crawler.engine.records import CrawlProgress, ExchangeCounts, ListedPage, PendingLink, PublishedList
+from trapline.crawler.engine.records import (
+    CrawlProgress,
+    ExchangeCounts,
+    ListedPage,
+    PageRequisite,
+    PendingLink,
+    PublishedList,
+)
 from trapline.crawler.files.layout import DATABASE, connect
 from trapline.errors import ConfigError, InvariantError
 from trapline.fetch import failure
@@ -129,6 +136,11 @@ class Reading:
         """Yield the pages that sitemaps and feeds list."""
         rows = self._pieces("select page, by, dated from listed_page where page > ? order by page", -1)
         return (ListedPage(page, by, math.inf if dated is None else dated) for page, by, dated in rows)
+
+    def requisites(self) -> Iterator[PageRequisite]:
+        """Yield the requisites of pages."""
+        rows = self._pieces("select * from requisite where page > ? order by page", -1)
+        return (PageRequisite(*row) for row in rows)
 
     def published_lists(self) -> Iterator[PublishedList]:
         """Yield the sitemaps and feeds that the crawl knows."""

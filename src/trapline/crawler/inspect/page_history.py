@@ -57,7 +57,9 @@ class PageHistory:
     is_seed: bool
     discovery: Discovery | None
     listed_by: str | None  # URL of a sitemap or feed that lists it
-    list_role: str | None  # what the page is as a sitemap or feed: what names it, and what became of it
+    extra_role: (
+        str | None
+    )  # what it is besides a page, a sitemap, feed or requisite: what names it, and what became of it
     tries: list[Try]
     site_before: float | None  # when the site's visit before the first try ended; None: there was none
     fetched_before: int | None  # number of pages of its site fetched before it; None: it was not fetched
@@ -147,7 +149,7 @@ def page_account(database: sqlite3.Connection, target: Target) -> PageHistory:
         is_seed=target.name in options(database).seeds,
         discovery=_discovery(database, target.page),
         listed_by=_listed_by(database, target.page),
-        list_role=_list_role(database, target.page),
+        extra_role=_list_role(database, target.page) or _requisite_role(database, target.page),
         tries=tries,
         site_before=_end_of_visit_before(database, target.site, tries[0]) if tries else None,
         fetched_before=_fetched_before(database, target.site, first) if first else None,
@@ -222,6 +224,19 @@ def _list_role(database: sqlite3.Connection, page: int) -> str | None:
     )
 
 
+def _requisite_role(database: sqlite3.Connection, page: int) -> str | None:
+    row = database.execute(
+        "select role, state, url from requisite left join page on page.id = needed_by where page = ?", (page,)
+    ).fetchone()
+    if row is None:
+        return None
+    role, state, url = row
+    outcome = {"with links": "fetched", "page": "fetched as a page", "missing": "refused by the server"}.get(
+        state, state
+    )
+    return f"requisite{f' ({role})' if role else ''} of {url or 'a page of another partition'}: {outcome}"
+
+
 def _has(links: bytes, wanted: bytes) -> bool:
     return any(links[at : at + 4] == wanted for at in range(0, len(links), 4))
 
@@ -255,8 +270,12 @@ def _fetched_before(database: sqlite3.Connection, site: int, attempt: Try) -> in
     return int(number)
 
 
+_KNOWN = """select count(*) from page where site = ?
+and not exists (select 1 from requisite where requisite.page = page.id and state <> 'page')"""
+
+
 def site_account(database: sqlite3.Connection, target: Target) -> SiteHistory:
-    (known,) = database.execute("select count(*) from page where site = ?", (target.site,)).fetchone()
+    (known,) = database.execute(_KNOWN, (target.site,)).fetchone()
     fetched, visits, first, last = database.execute(
         f"select {PAGES}, count(distinct visit), min(started), max(started + total_s)"
         " from fetch join page on page.id = fetch.page where page.site = ? and fetch.address != ''",

@@ -113,6 +113,7 @@ def summary_of(database: sqlite3.Connection, politeness: Audit) -> dict[str, Any
         "quality_source": settings.quality,
         **_counts(database),
         **_lists(database),
+        **requisites_of(database),
         **_changes(database),
         **_parallel(kept, totals, settings.refresh is not None),
     }
@@ -187,7 +188,9 @@ def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
         "sites": _count(database, "site"),
         "abandoned_sites": sum(abandoned_sites.values()),
         "abandoned_sites_by_kind": abandoned_sites,
-        "urls_known": _count(database, "page") - _count(database, "published_list where not is_page"),
+        "urls_known": _count(database, "page")
+        - _count(database, "published_list where not is_page")
+        - _count(database, "requisite where state <> 'page'"),
         "rejected_links": rejected_links_of(database),
         "scope_followed": list(scope(database).followed),
     }
@@ -249,6 +252,17 @@ def _lists(database: sqlite3.Connection) -> dict[str, Any]:
         "pages_only_listed": len(only_listed),
         "pages_only_listed_fetched": sum(page in only_listed for (page,) in fetched),
         "rejected_entries": dict(rejected.most_common()),
+    }
+
+
+def requisites_of(database: sqlite3.Connection) -> dict[str, int]:
+    """Return the numbers of requisites. Those that are pages as well count as pages alone."""
+    by_state = Counter(dict(database.execute("select state, count(*) from requisite group by state")))
+    return {
+        "requisites_fetched": by_state["fetched"] + by_state["with links"],
+        "requisites_failed": by_state["missing"] + by_state["failed"],
+        "requisites_forbidden": by_state["forbidden"],
+        "requisites_waiting": by_state["waiting"],
     }
 
 

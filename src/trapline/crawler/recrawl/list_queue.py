@@ -1,9 +1,8 @@
 """The list queue: sitemaps and feeds that are requested besides the pages of a crawl, by site, and what became of each.
 
-A list is no page of the frontier: it has no rank, counts towards no limit on pages, and its entries are not links. But its
-URL has a page number, so that the tables of the crawl can name it, and it is requested inside a visit, after the same
-pauses and delays as a page (crawler/engine/visit.py). If its site has no page left to fetch, an out-of-band visit requests
-it (crawler/engine/out_of_band.py). A list that is a page as well (a seed, or the target of a link) is not requested twice.
+A list is no page of the frontier: it counts towards no limit on pages, and its entries are not links. But its URL has a page
+number, and it is requested inside a visit (crawler/engine/extra_requests.py). A list that is a page as well (a seed, or the
+target of a link) is not requested twice.
 
 published_lists.py adds lists and reads them. `take` removes a list for a request; `retry` puts it back. Every change goes to
 the store (table `published_list`), and `restore` puts back the lists that were not read when the crawl ended. A list is
@@ -53,7 +52,7 @@ class ListQueue:
         self._of_site: Counter[int] = Counter()
         self._linked_of_site: Counter[int] = Counter()
         self._besides_pages = 0
-        self.wanted: Callable[[int], None] = lambda site: None  # called if a list of the site waits; set by the crawler
+        self.wanted: Callable[[int], None] = lambda site: None  # called if a list of the site waits
 
     def restore(self, lists: Iterable[PublishedList]) -> None:
         for one in lists:

@@ -64,6 +64,8 @@ class Senders(NamedTuple):
 
 
 class PublishedLists:
+    reads_all = True  # sitemaps and feeds may have any type
+
     def __init__(
         self,
         frontier: Frontier,
@@ -157,7 +159,34 @@ class PublishedLists:
         if new:
             self._frontier.discover(new, now)
 
-    # ---- answers to requests for lists
+    # ---- requests for lists, as `ExtraSource` of crawler/engine/extra_requests.py
+
+    @property
+    def sites(self) -> list[int]:
+        return self.queue.sites
+
+    @property
+    def wanted(self) -> Callable[[int], None]:
+        return self.queue.wanted
+
+    @wanted.setter
+    def wanted(self, call: Callable[[int], None]) -> None:
+        self.queue.wanted = call
+
+    def has(self, site: int) -> bool:
+        return self.queue.has(site)
+
+    def take(self, site: int) -> tuple[int, str]:
+        return self.queue.take(site)
+
+    def lost(self, page: int, is_failure: bool) -> None:
+        self.queue.retry(page, is_failure)
+
+    def disallowed(self, page: int) -> None:
+        self.queue.finished(page, list_queue.FORBIDDEN)
+
+    def abandoned(self, site: int) -> None:
+        """Leave the lists of an abandoned site as they are: they wait for ever, like its pages."""
 
     def came(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
         """Take in the answer to the request for a list."""

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from trapline.crawler.engine.records import Batch, Fetched, PartitionTraffic
+from trapline.crawler.files.layout import REQUISITES
 from trapline.crawler.store.archive import Length
 from trapline.crawler.store.filing import Kept, Row, is_not_modified
 from trapline.processor import CrawlProcessor, ProcessorTime, processor_clock
@@ -101,6 +102,7 @@ class Database:
         self.connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
         for pragma in ("journal_mode=wal", "synchronous=full", f"wal_autocheckpoint={_CHECKPOINT_PAGES}"):
             self.connection.execute(f"pragma {pragma}")
+        self.connection.execute(REQUISITES)  # a folder of an earlier version has no such table
         self._forgetting = Forgetting(self.connection)
         (runs,) = self.connection.execute(f"select count(*) from meta where key glob '{PROCESSOR}*'").fetchone()
         self._processor, self._processor_key = processor_clock(), f"{PROCESSOR}{runs + 1}"
@@ -183,6 +185,7 @@ class Database:
         self.connection.executemany("replace into listed_page values (?, ?, ?)", dates)
         lists = ((*one[:-1], json.dumps(one.rejected)) for one in batch.published_lists)
         self.connection.executemany("replace into published_list values (?, ?, ?, ?, ?, ?, ?, ?, ?)", lists)
+        self.connection.executemany("replace into requisite values (?, ?, ?, ?, ?, ?)", batch.requisites)
         if batch.whole is not None:
             self.set_meta("whole", json.dumps(batch.whole))
         if batch.inbox is not None:

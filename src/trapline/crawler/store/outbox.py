@@ -2,10 +2,11 @@
 
 These modules add to it: crawler/discovery/link_resolver.py (sites, pages, seeds), crawler/engine/crawler.py (fetches,
 abandoned sites), crawler/robots/site_robots.py (robots.txt), crawler/recrawl/signal_recorder.py (signals),
-crawler/recrawl/listed_pages.py (listed pages), crawler/recrawl/list_queue.py (published lists), crawler/files/checkpoint.py
-(which logs may be deleted), crawler/recrawl/conditional_refetch.py (copies from other partitions), crawler/engine/run.py
-(the pace). `flush` sends it to the store and empties it. The progress of the crawl and the logs of the frontier and of the
-refresher are part of a batch: a batch is all that happened between two moments.
+crawler/recrawl/listed_pages.py (listed pages), crawler/recrawl/list_queue.py (published lists),
+crawler/requisites/requisite_queue.py (requisites), crawler/files/checkpoint.py (which logs may be deleted),
+crawler/recrawl/conditional_refetch.py (copies from other partitions), crawler/engine/run.py (the pace). `flush` sends it to
+the store and empties it. The progress of the crawl and the logs of the frontier and of the refresher are part of a batch: a
+batch is all that happened between two moments.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from trapline.crawler.engine.records import (
     Fetched,
     KeptCopy,
     ListedPage,
+    PageRequisite,
     PartitionTraffic,
     PublishedList,
     RobotsFetched,
@@ -71,6 +73,7 @@ class Outbox:
         self.seeds: list[tuple[str, int]] = []
         self.published_lists: list[PublishedList] = []
         self.meta: dict[str, str | None] = {}
+        self.requisites: list[PageRequisite] = []
         self._bytes = 0
 
     @property
@@ -90,6 +93,7 @@ class Outbox:
             or self.copies
             or self.seeds
             or self.published_lists
+            or self.requisites
         )
 
     @property
@@ -139,6 +143,7 @@ class Outbox:
             self.processor(),
             self.published_lists,
             self.meta,
+            self.requisites,
         )
         self._empty()
         self._put(batch)

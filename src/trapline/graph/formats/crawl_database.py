@@ -3,7 +3,7 @@
 By default the graph consists of the fetched pages and the links between them. With the option `dangling`, pages that
 were linked and not fetched are part of the graph too, without links and of 0 bytes. Pages are in the order in which the
 crawl discovered them. Sites that the crawl found on one address share an address in the graph too. This module knows the
-tables `page`, `fetch` and `published_list`, and nothing else about a crawl.
+tables `page`, `fetch`, `published_list` and `requisite`, and nothing else about a crawl.
 """
 
 import os
@@ -71,7 +71,7 @@ def _graph(database: sqlite3.Connection, file: Path, options: LoadOptions) -> Gr
     crawled = np.zeros(len(urls), np.bool_)
     crawled[fetched.page] = True
     kept = np.full(len(urls), options.dangling)
-    kept[_lists(database)] = False
+    kept[_extras(database)] = False
     kept |= crawled
     number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
     inside = kept[fetched.targets]
@@ -98,9 +98,12 @@ def _urls(database: sqlite3.Connection, file: Path) -> list[str]:
     return urls
 
 
-def _lists(database: sqlite3.Connection) -> list[int]:
-    """Return the sitemaps and feeds that are no pages of the crawl."""
-    return [page for (page,) in database.execute("select page from published_list where not is_page")]
+def _extras(database: sqlite3.Connection) -> list[int]:
+    """Return the sitemaps, feeds and requisites that are no pages of the crawl."""
+    sql = "select page from published_list where not is_page"
+    if database.execute("select 1 from sqlite_master where name = 'requisite'").fetchone():
+        sql += " union select page from requisite where state <> 'page'"
+    return [page for (page,) in database.execute(sql)]
 
 
 def _fetched(database: sqlite3.Connection, file: Path, pages: int, progress: ProgressCallback) -> FetchedPages:

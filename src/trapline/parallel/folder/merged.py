@@ -127,11 +127,16 @@ _COPY = (
     " from part.published_list where true on conflict (page) do update set (named_by, speaks_for, level, requests, state, entries,"
     " is_page, rejected) = (excluded.named_by, excluded.speaks_for, excluded.level, excluded.requests, excluded.state, excluded.entries,"
     " excluded.is_page, excluded.rejected) where excluded.requests >= requests",
+    # If two partitions know a requisite, because its site moved, the row of the new owner counts.
+    "insert into requisite select of_page(page), role, level, ifnull(of_page(nullif(needed_by, -1)), -1), requests, state from"
+    " part.requisite where true on conflict (page) do update set (role, level, requests, state) = (excluded.role, excluded.level,"
+    " excluded.requests, excluded.state) where requisite.state = 'moved'",
     "insert into foreign_link select of_page(page), visit + :visit, url from part.foreign_link",
     "insert into warc select id + :file, :name || '/warc/' || name, bytes from part.warc",
     "update cdxj set bytes = bytes + (select bytes from part.cdxj)",
     "insert into temp.stood select :name, * from part.progress order by rowid",
 )
+_COPY_OF_EARLIER = tuple(statement for statement in _COPY if "part.requisite" not in statement)
 _STOOD = "create temp table stood (part, at, seconds, pages, errors, bytes, known, waiting, sites, active, quality)"
 # Another partition may have fetched pages of a site after the last one abandoned it. `cross join` fixes the order of the
 # tables, so that they are read once.
@@ -261,9 +266,14 @@ def _add(database: sqlite3.Connection, part: Path, is_shared: bool) -> int:
     with _attached(database, part):
         (batch,) = database.execute("select coalesce(max(batch), 0) from part.journal").fetchone()
         first = number(database, is_shared)
-        for statement in _COPY:
+        for statement in _COPY if _has_requisites(database) else _COPY_OF_EARLIER:
             database.execute(statement, {**first, "visit": visit, "file": file, "name": part.name})
     return int(batch)
+
+
+def _has_requisites(database: sqlite3.Connection) -> bool:
+    """Return whether the attached partition has a table of requisites. Earlier versions had none."""
+    return database.execute("select 1 from part.sqlite_master where name = 'requisite'").fetchone() is not None
 
 
 @contextmanager

@@ -7,8 +7,8 @@ widens the scope goes to all partitions. Control messages travel in message batc
 is delivered twice. This module does not know how batches travel (parallel/transport/delivery.py), nor what follows from
 a robots.txt (crawler/robots/cross_site.py).
 
-The crawl adds messages (`send_listed`, `send_list`, `send_refetched_links`, `ask`, `reply`, `widen`), and so do messages that are
-forwarded. `take` removes them for a batch.
+The crawl adds messages (`send_listed`, `send_list`, `send_requisite`, `send_refetched_links`, `ask`, `reply`, `widen`), and so do
+messages that are forwarded. `take` removes them for a batch.
 """
 
 from array import array
@@ -34,7 +34,7 @@ class ControlMessages:
         self._frontier, self._link_resolver, self._site_owners = frontier, link_resolver, site_owners
         self._gathered: dict[ControlMessage, None] = {}
         self._for_all: dict[ControlMessage, None] = {}
-        # Links of refetched pages that were sent lately, because pages repeat the same links. Each URL has one slot,
+        # Links of refetched pages, and requisites, that were sent lately, because pages repeat them. Each URL has one slot,
         # given by its hash.
         self._lately = array("q", bytes(8 * _SLOTS))
         self.services: PartitionServices | None = None  # None until the crawl begins
@@ -53,16 +53,26 @@ class ControlMessages:
             self._gather(ControlMessage(MessageKind.LISTED_URL, url))
 
     def send_list(self, url: str, speaks_for: str, level: int) -> None:
-        self._gather(ControlMessage(MessageKind.LIST, url, level, speaks_for=speaks_for))
+        self._gather(ControlMessage(MessageKind.LIST, url, level, text=speaks_for))
+
+    def send_requisite(self, url: str, role: str, level: int) -> None:
+        """Send a requisite to its owner. In every mode: no other partition may visit its host. Pages repeat their requisites,
+        so those that were sent lately are not sent again."""
+        if self._is_new(MessageKind.REQUISITE, url):
+            self._gather(ControlMessage(MessageKind.REQUISITE, url, level, text=role))
 
     def send_refetched_links(self, page: int, urls: Sequence[str]) -> None:
         depth = int(self._frontier.page_depths[page])
         for url in urls:
-            mark = hash(url) or 1
-            slot = mark & (_SLOTS - 1)
-            if self._lately[slot] != mark:
-                self._lately[slot] = mark
+            if self._is_new(MessageKind.REFETCHED_LINK, url):
                 self._gather(ControlMessage(MessageKind.REFETCHED_LINK, url, depth))
+
+    def _is_new(self, kind: MessageKind, url: str) -> bool:
+        """Return whether no such message was sent lately, and note that one is."""
+        mark = hash((int(kind), url)) or 1
+        slot = mark & (_SLOTS - 1)
+        is_new, self._lately[slot] = self._lately[slot] != mark, mark
+        return is_new
 
     def ask(self, url: str) -> None:
         self._gather(ControlMessage(MessageKind.ASK, url, self._site_owners.own))
@@ -109,7 +119,9 @@ class ControlMessages:
             if message.kind == MessageKind.SEED:
                 self._link_resolver.add_seed(message.url, message.number)
             elif message.kind == MessageKind.LIST and self.services is not None:
-                self.services.list_found(message.url, message.speaks_for, message.number)
+                self.services.list_found(message.url, message.text, message.number)
+            elif message.kind == MessageKind.REQUISITE and self.services is not None:
+                self.services.requisite_found(message.url, message.text, message.number)
             self._robots(message)
 
     def _discover_listed(self, urls: list[str], now: float) -> None:

@@ -172,7 +172,8 @@ class Coordinator:
         """Stop the crawl if it is complete or a limit is reached; otherwise divide what is left of the page budget.
         Return the seconds to the next round."""
         progress = [one.progress for one in self.answers.values()]
-        if sum(one.pages for one in progress) >= self._limits.pages:
+        are_enough = sum(one.pages for one in progress) >= self._limits.pages
+        if are_enough and not self._has_requisites:
             self.stop(MAX_PAGES)
         elif sum(one.bytes for one in progress) >= self._limits.bytes:
             self.stop(MAX_BYTES)
@@ -180,11 +181,17 @@ class Coordinator:
             self.stop(MAX_TIME)
         elif self._termination.is_over:
             self.stop(DRAINED)
-        if self.stopped_by or not self._is_counted:
+        if self.stopped_by or not self._is_counted or are_enough:
             return _ROUND_S
         self._check_that_it_moves()
         waits = self._share_out() or all(one.counted.idle for one in self.answers.values())
         return _SOON_S if waits and self._termination.is_whole else _ROUND_S
+
+    @property
+    def _has_requisites(self) -> bool:
+        """Whether requisites of the fetched pages are left to fetch, or may be."""
+        left = [one.requisites_left for one in self.answers.values() if one.requisites_left is not None]
+        return bool(left) and not (self._termination.is_still and sum(left) == 0)
 
     def _check_that_it_moves(self) -> None:
         """Raise `InvariantError` if the crawl does nothing for a minute although a page could be fetched: that is a

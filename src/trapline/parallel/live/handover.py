@@ -25,6 +25,7 @@ from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.discovery.sites import Site
 from trapline.crawler.engine.crawler import Crawler
 from trapline.crawler.recrawl.moved_pages import MovedPages
+from trapline.crawler.requisites.page_requisites import PageRequisites
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier import Frontier
 from trapline.frontier.layout import FETCHED, GONE
@@ -63,6 +64,7 @@ class Handover:
         self._may_request_at = -math.inf
         self._moved_pages: MovedPages | None = None  # if the crawl refetches pages
         self._call_later: Callable[[float], None] = lambda seconds: None  # does nothing until the crawl begins
+        self._requisites: PageRequisites | None = None  # if the crawl fetches requisites
         self._look()
 
     def _look(self) -> None:
@@ -76,6 +78,7 @@ class Handover:
         """Connect to the crawler and hand over. The crawl is about to begin, and no request is in flight."""
         if crawler.refetch is not None and crawler.signal_intake is not None:
             self._moved_pages = MovedPages(crawler.refetch, crawler.signal_intake)
+        self._requisites = crawler.requisites
         self._look()
         is_full = crawler.full
         crawler.full = lambda: not self._may_request(crawler.now()) or is_full()
@@ -105,6 +108,8 @@ class Handover:
             self._link_resolver.leave(
                 site.id for site in self._link_resolver.sites if site_owners.where(site.origin) != site_owners.own
             )
+            if self._requisites is not None:
+                self._requisites.send_moved()
 
     async def until_taken(self, data: bytes) -> None:
         """Wait until a message batch may be delivered: a hand-over at once, others when this partition has all of its sites."""

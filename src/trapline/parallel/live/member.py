@@ -133,6 +133,9 @@ class LiveMember:
     def send_list(self, url: str, speaks_for: str, level: int) -> None:
         self._exchange.send_list(url, speaks_for, level)
 
+    def send_requisite(self, url: str, role: str, level: int) -> None:
+        self._exchange.messages.send_requisite(url, role, level)
+
     def ask(self, url: str) -> None:
         self._exchange.messages.ask(url)
 
@@ -261,7 +264,16 @@ class LiveMember:
         holding = Holding(int(crawler.used), quota, crawler.has_pages, crawler.is_ready)
         count = self._exchange.count(crawler.is_idle)
         report = answer(count, holding, crawler.progress(0.0), self._status)
-        self._say(line, round=round_, answer=report._replace(next_visit_s=crawler.next_visit_s)._asdict())
+        report = report._replace(next_visit_s=crawler.next_visit_s, requisites_left=self._requisites_left)
+        self._say(line, round=round_, answer=report._asdict())
+
+    @property
+    def _requisites_left(self) -> int | None:
+        """Number of requisites to fetch, and of visits and messages that may bring some. None: the crawl fetches none."""
+        crawler = self._crawler
+        if crawler.requisites is None:
+            return None
+        return len(crawler.requisites.queue) + crawler.active + self._exchange.has_news
 
     @staticmethod
     def _say(line: SecureStream, **message: Any) -> None:

@@ -119,12 +119,14 @@ class Termination:
     @property
     def is_over(self) -> bool:
         """Whether the crawl is complete, according to this round and the one before."""
-        return self.is_whole and bool(self._members) and self._counts == self._before and _is_still(self._counts)
+        return self.is_still and all(count.idle for count in self._counts.values())
 
-
-def _is_still(counts: Mapping[int, PartitionCount]) -> bool:
-    made, arrived = (sum(count[at] for count in counts.values()) for at in (1, 2))
-    return made == arrived and all(count.idle for count in counts.values())
+    @property
+    def is_still(self) -> bool:
+        """Whether every message batch has arrived and nothing has changed, according to this round and the one before."""
+        is_same = self.is_whole and bool(self._members) and self._counts == self._before
+        made, arrived = (sum(count[at] for count in self._counts.values()) for at in (1, 2))
+        return is_same and made == arrived
 
 
 # ---- reports
@@ -148,6 +150,8 @@ class PartitionReport(NamedTuple):
     notes: Sequence[str] = ()  # for the user, such as seeds that do not answer
     handled: HandledCounts | None = None  # None: the crawl has no handler
     pace: Pace | None = None
+    # Requisites to fetch, and visits and messages that may bring some. None: the crawl fetches none.
+    requisites_left: int | None = None
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> "PartitionReport":
@@ -181,6 +185,7 @@ class PartitionReport(NamedTuple):
             *times,
             self.pages_per_s,
             self.next_visit_s,
+            self.requisites_left or 0,
         )
         counts, texts = [count for _, count in rows], [self.doing, limit, *(name for name, _ in rows), *self.notes]
         if not all(isinstance(number, int | float) for number in (*numbers, *counts)) or not all(

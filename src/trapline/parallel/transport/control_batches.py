@@ -1,7 +1,7 @@
 """The binary format of a batch of control messages. This module knows the format, and not who sends the messages.
 
 magic "TLL1" | zstd of a JSON list with one row per message: kind, URL, number, answer or null (bytes as the characters 0 to 255),
-and the sites that a list speaks for
+and a text
 """
 
 import json
@@ -28,7 +28,8 @@ class MessageKind(IntEnum):
     ASK = 3  # request for the response at the URL (a redirected robots.txt); `number`: the partition that asks
     ANSWER = 4  # the response at the URL; `number`: the partition that asked
     SEED = 5  # a seed redirects to the URL, so its host or domain is in scope; `number`: the number of redirects
-    LIST = 6  # the URL is a sitemap or a feed, which speaks for the sites `speaks_for`; `number`: its level
+    LIST = 6  # the URL is a sitemap or a feed, which speaks for the sites `text`; `number`: its level
+    REQUISITE = 7  # a page needs the file at the URL, as `text` (an image, a script, ...); `number`: its level
 
 
 NOT_BY_SITE = (MessageKind.ANSWER, MessageKind.SEED)  # addressed to a partition, not to the owner of the URL's site
@@ -39,7 +40,7 @@ class ControlMessage(NamedTuple):
     url: str
     number: int = 0
     answer: RobotsResponse | None = None
-    speaks_for: str = ""
+    text: str = ""
 
     @property
     def size(self) -> int:
@@ -54,7 +55,7 @@ def encode(messages: Sequence[ControlMessage]) -> bytes:
     >>> decode(encode(messages)) == messages
     True
     """
-    rows = [(*message[:3], message.answer and _as_text(message.answer), message.speaks_for) for message in messages]
+    rows = [(*message[:3], message.answer and _as_text(message.answer), message.text) for message in messages]
     return MAGIC + packed(json.dumps(rows).encode())
 
 
@@ -74,15 +75,15 @@ def decode(data: bytes) -> list[ControlMessage] | None:
 
 
 def _message(row: Sequence[object]) -> ControlMessage:
-    kind, url, number, answer, speaks_for = row
-    texts = isinstance(url, str) and isinstance(speaks_for, str)
-    if not (isinstance(kind, int) and isinstance(number, int) and texts):
+    kind, url, number, answer, text = row
+    are_texts = isinstance(url, str) and isinstance(text, str)
+    if not (isinstance(kind, int) and isinstance(number, int) and are_texts):
         raise ValueError("a row is not a control message")
     if not isinstance(answer, list):
-        return ControlMessage(kind, str(url), number, None, str(speaks_for))
+        return ControlMessage(kind, str(url), number, None, str(text))
     response = RobotsResponse(*answer)
     answer_received = response._replace(body=str(response.body).encode("latin-1"))
-    return ControlMessage(kind, str(url), number, answer_received, str(speaks_for))
+    return ControlMessage(kind, str(url), number, answer_received, str(text))
 
 
 def sites_in(data: bytes) -> set[str]:
