@@ -63,9 +63,13 @@ class AnsweringServices:
         self.requests: Counter[tuple[str, int]] = Counter()
         self.responses: Counter[tuple[str, bytes]] = Counter()
         self.lists: list[tuple[str, str, int]] = []
+        self.requisites: list[tuple[str, str, int]] = []
 
     def list_found(self, url: str, speaks_for: str, level: int) -> None:
         self.lists.append((url, speaks_for, level))
+
+    def requisite_found(self, url: str, role: str, level: int) -> None:
+        self.requisites.append((url, role, level))
 
     def robots_requested(self, url: str, partition: int) -> None:
         self.requests[url, partition] += 1
@@ -149,6 +153,18 @@ def test_a_list_goes_to_the_owner_of_its_site_with_the_sites_that_it_speaks_for(
     every[0].exchange.messages.send_list(url, "http://a.test https://a.test", 2)
     exchanged(every[0], every, True)
     assert services.lists == [(url, "http://a.test https://a.test", 2)]
+
+
+def test_a_requisite_goes_to_the_owner_of_its_site_once() -> None:
+    every = [PartitionWithoutDisk(own, 2, dict(ADDRESS)) for own in range(2)]
+    url = next(url for url in URLS if every[1].site_owners.owns(url.rpartition("/")[0]))
+    services = AnsweringServices(every[1])
+    every[1].exchange.messages.services = services
+    for _ in range(2):
+        every[0].exchange.messages.send_requisite(url, "image", 2)
+        every[0].exchange.messages.send_refetched_links(every[0].page, [url])
+        exchanged(every[0], every, True)
+    assert services.requisites == [(url, "image", 2)]
 
 
 def test_a_listed_url_and_a_link_are_sent_once_per_batch() -> None:

@@ -124,3 +124,47 @@ def test_urls_that_are_named_later_reach_their_owner_once(tmp_path: Path) -> Non
     assert len(known) == len(set(known))
     made = sum(made for part in parts for (made,) in rows(part, "select made from partition"))
     assert made <= 6
+
+
+# ---- requisites on a site of another partition
+
+
+def album(server: Sequence[SmallServer]) -> Answers:
+    """Pages of a need files of b and c; the stylesheet of b needs one of a."""
+
+    def answers(host: str, target: str) -> bytes:
+        port = server[0].port
+        styled = f"<link rel=stylesheet href=http://b.test:{port}/s.css><img src=http://c.test:{port}/i.png>"
+        found = {
+            ("a.test", "/"): _html(f"{styled}{''.join(f'<a href=/{n}>' for n in range(9))}"),
+            ("b.test", "/s.css"): text(f"a{{b:url(http://a.test:{port}/font)}}"),
+            ("c.test", "/i.png"): text("x"),
+            ("a.test", "/font"): text("x"),
+        }
+        is_page = host == "a.test" and target[1:].isdigit()
+        return found.get((host, target)) or (_html(f"{styled}<img src={target}.png>") if is_page else NOT_FOUND)
+
+    return answers
+
+
+def _html(body: str) -> bytes:
+    return f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+@slow
+@pytest.mark.parametrize("limit", [(), ("--max-pages", 4)])
+def test_requisites_on_sites_of_other_partitions_are_fetched_once(tmp_path: Path, limit: tuple[object, ...]) -> None:
+    servers: list[SmallServer] = []
+    with small_server(lambda *requested: album(servers)(*requested), list(ADDRESS.values())) as server:
+        servers.append(server)
+        args = [*arguments_for(server.port, tmp_path / "hosts", "a.test/"), "--hosts", tmp_path / "hosts", *limit]
+        folder = tmp_path / "parts"
+        assert crawl(*args, "--requisites", "--no-sitemaps", "--processes", PARTS, "-o", folder) == 0
+        requested = Counter((one.host, one.target) for one in server.log if one.target != "/robots.txt")
+    files = {("b.test", "/s.css"), ("c.test", "/i.png"), ("a.test", "/font")}
+    assert max(requested.values()) == 1 and files <= requested.keys()
+    pages = {target for host, target in requested if host == "a.test" and target[1:].isdigit()}
+    assert len(pages) == (3 if limit else 9) and sum(fetched(folder).values()) == len(pages) + 1
+    assert {f"{page}.png" for page in pages} <= {target for _, target in requested}
+    states = dict(rows(folder, "select state, count(*) from requisite group by state"))
+    assert states == {"fetched": 3, "missing": len(pages)}

@@ -22,8 +22,8 @@ from trapline.frontier import Frontier
 from trapline.frontier.layout import UNKNOWN, Array
 from trapline.frontier.layout import WAITING as WAITING_PAGE
 
-# States of a requisite. WITH_LINKS: it was fetched, and is HTML or a redirect. PAGE: it is fetched as a page. MISSING: the server refuses it. MOVED: another
-# partition owns it since partitions were added.
+# States of a requisite. WITH_LINKS: it was fetched, and is HTML or a redirect. PAGE: it is fetched as a page. MISSING: the server refuses
+# it. MOVED: another partition owns it since partitions were added.
 WAITING, FETCHED, WITH_LINKS, PAGE, MISSING, FAILED, FORBIDDEN, MOVED = (
     "waiting",
     "fetched",

@@ -46,8 +46,8 @@ _RELATIONS = {
     "manifest": FILE,
     "modulepreload": SCRIPT,
     "preload": FILE,
-    "search": FILE,
 }
+_SEARCH_TYPE = "application/opensearchdescription+xml"  # a link to the site's search; with another type, it leads to a page
 
 
 def read_requisites(body: bytes, charset: str | None) -> list[Requisite]:
@@ -87,12 +87,14 @@ def _of_tag(html: bytes, row: list[int], encoding: str) -> Iterator[Requisite]:
         yield from style_requisites(given["style"][:MOST_STYLE])
 
 
-_USED = {"style", "background", "rel", "href", "imagesrcset", "srcset"}
+_USED = {"style", "background", "rel", "type", "href", "imagesrcset", "srcset"}
 _USED.update(key for attributes in _OF_ATTRIBUTES.values() for key, _ in attributes)
 
 
 def _of_link(given: dict[str, str]) -> Iterator[Requisite]:
     roles = [_RELATIONS[word] for word in _BLANKS.split(given.get("rel", "").lower()) if word in _RELATIONS]
+    if not roles and given.get("type", "").lower() == _SEARCH_TYPE:
+        roles = [FILE]
     if roles:
         yield Requisite(roles[0], given.get("href", ""))
         yield from (Requisite(IMAGE, url) for url in _srcset(given.get("imagesrcset", "")))
