@@ -135,6 +135,18 @@ def test_own_quality(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsy
     ]  # "xxx" is one word
 
 
+def test_archive_a_site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(trapline, "crawl", partial(trapline.crawl, allow_private=True, delay=0))
+    body = b"<img src=/there.png><img src=/gone.png>"
+    html = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    with small_server(lambda host, target: {"/docs/": html, "/there.png": text("x")}.get(target, NOT_FOUND), ("127.0.0.1",)) as found:
+        run("archive_a_site.py", monkeypatch, found, str(tmp_path / "out"))
+    shown = capsys.readouterr()
+    (line,) = shown.out.splitlines()
+    assert line.startswith("missing") and "gone.png" in line and line.endswith("/docs/")
+    assert "1 pages and 1 files" in shown.err
+
+
 def test_one_section(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     run("one_section.py", monkeypatch, server)
     assert [line.split()[1].partition("/docs/")[2] for line in capsys.readouterr().out.splitlines()] == ["", "a"]

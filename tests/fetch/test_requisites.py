@@ -71,7 +71,7 @@ def test_a_page_has_a_limited_number_of_requisites() -> None:
 )
 def test_no_page_takes_long(part: str) -> None:
     hrefs("<img src=a>")
-    html = part * (400_000 // len(part)) + "'>"
-    began = time.perf_counter()
+    html = part * (100_000 // len(part)) + "'>"
+    began = time.process_time()
     hrefs(html)
-    assert time.perf_counter() - began < 1.0, "quadratic time would be minutes"
+    assert time.process_time() - began < 0.5, "quadratic time would be many seconds"
