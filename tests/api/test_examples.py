@@ -139,7 +139,9 @@ def test_archive_a_site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys:
     monkeypatch.setattr(trapline, "crawl", partial(trapline.crawl, allow_private=True, delay=0))
     body = b"<img src=/there.png><img src=/gone.png>"
     html = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
-    with small_server(lambda host, target: {"/docs/": html, "/there.png": text("x")}.get(target, NOT_FOUND), ("127.0.0.1",)) as found:
+    with small_server(
+        lambda host, target: {"/docs/": html, "/there.png": text("x")}.get(target, NOT_FOUND), ("127.0.0.1",)
+    ) as found:
         run("archive_a_site.py", monkeypatch, found, str(tmp_path / "out"))
     shown = capsys.readouterr()
     (line,) = shown.out.splitlines()

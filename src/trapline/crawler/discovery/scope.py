@@ -81,7 +81,8 @@ class Scope:
         return EXCLUDE if self.sites and _any_found(self._of_site(url)[1], url) else ""
 
     def admits_requisite(self, url: str) -> str:
-        """Return why a file that a page needs is not requested, or "". It may be on any host; but --own-hosts and --exclude apply.
+        """Return why a file that a page needs is not requested, or "". It may be on any host; --own-hosts and what excludes URLs
+        apply to it.
 
         >>> Scope(seeds=("http://a.org/",), exclude=("ads",)).admits_requisite("http://ads.example/a.png")
         'exclude'
@@ -90,7 +91,10 @@ class Scope:
             return HOST
         if self._is_blocked(url):
             return PORT
-        return EXCLUDE if self._exclude_patterns and _any_found(self._exclude_patterns, url) else ""
+        is_excluded = bool(self._exclude_patterns) and _any_found(self._exclude_patterns, url)
+        has_extension = self._extension_pattern is not None and self._extension_pattern.search(url) is not None
+        is_excluded_there = bool(self.sites) and _any_found(self._of_site(url)[1], url)
+        return EXCLUDE if is_excluded or has_extension or is_excluded_there else ""
 
     def is_seed(self, url: str) -> bool:
         """Return whether a canonical URL is a seed, or the target of a redirected one."""

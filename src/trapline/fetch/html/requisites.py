@@ -47,7 +47,9 @@ _RELATIONS = {
     "modulepreload": SCRIPT,
     "preload": FILE,
 }
-_SEARCH_TYPE = "application/opensearchdescription+xml"  # a link to the site's search; with another type, it leads to a page
+_SEARCH_TYPE = (
+    "application/opensearchdescription+xml"  # a link to the site's search; with another type, it leads to a page
+)
 
 
 def read_requisites(body: bytes, charset: str | None) -> list[Requisite]:
