@@ -39,6 +39,7 @@ def small() -> WrittenCrawl:
     crawl.forbidden(f"{A}/private")
     crawl.failed(f"{A}/down", "timeout")
     crawl.page(f"{A}/waiting")
+    crawl.requisite(f"{A}/i.png", needed_by=f"{A}/")
     return crawl
 
 
@@ -92,7 +93,7 @@ def test_a_page_that_has_not_changed_keeps_the_type_and_digest_of_its_contents(t
 
 def test_fetches_name_the_record_in_the_archive(folder: Path) -> None:
     found = rows(folder, "fetches")
-    assert [row["result"] for row in found] == ["fetched", "redirect", "refused", "forbidden", "failed"]
+    assert [row["result"] for row in found] == ["fetched", "redirect", "refused", "forbidden", "failed", "requisite"]
     first = found[0]
     assert (first["url"], first["address"], first["links"], first["warc"]) == (
         f"{A}/",
@@ -358,7 +359,7 @@ def test_a_running_crawl_is_exported_as_of_one_moment(folder: Path) -> None:
     from trapline.export.source import ExportSource
 
     with closing(ExportSource(folder)) as source, closing(sqlite3.connect(folder / "crawl.db")) as store:
-        store.execute("insert into page values (6, 0, 'http://a.test/later')")
+        store.execute("insert into page values (7, 0, 'http://a.test/later')")
         store.execute(
             "insert into fetch (page, visit, address, started, total_s, result, status, error, bytes, mime, marks, found, truncated, links)"
             " values (5, 9, '', 0, 0, 3, 200, '', 0, '', 0, 0, '', x'')"
@@ -366,7 +367,7 @@ def test_a_running_crawl_is_exported_as_of_one_moment(folder: Path) -> None:
         store.commit()
         pages = list(TABLES["pages"].rows(source))
         assert [row[0] for row in pages] == [0, 1, 2, 3, 4, 5] and pages[5][3] == "waiting"
-        assert len(list(TABLES["fetches"].rows(source))) == 5
+        assert len(list(TABLES["fetches"].rows(source))) == 6
         assert len(list(TABLES["text"].rows(source))) == 1
 
 

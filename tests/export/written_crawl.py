@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trapline.crawler.engine.options import CrawlOptions
-from trapline.crawler.engine.records import Batch, Fetched, RobotsFetched
+from trapline.crawler.engine.records import OUT_OF_BAND, Batch, Fetched, PageRequisite, RobotsFetched
 from trapline.crawler.files.layout import claim_new
 from trapline.crawler.store.keeper import Keeper
 from trapline.crawler.store.settings import StoreSettings
@@ -27,6 +27,7 @@ class WrittenCrawl:
         self._pages: dict[str, int] = {}
         self._fetches: list[Fetched] = []
         self._robots: list[RobotsFetched] = []
+        self._requisites: list[PageRequisite] = []
 
     def page(self, url: str) -> int:
         """Return the number of a page, which is known from now on."""
@@ -65,6 +66,11 @@ class WrittenCrawl:
         )
         self._fetches.append(answer._replace(**changes))
 
+    def requisite(self, url: str, needed_by: str) -> None:
+        """Add an image that a page needs."""
+        self.fetched(url, b"x", head="Content-Type: image/png", result=OUT_OF_BAND)
+        self._requisites.append(PageRequisite(self.page(url), "image", 0, self.page(needed_by), 1, "fetched"))
+
     def refused(self, url: str, status: int) -> None:
         self.fetched(url, b"no", status=status, result=REFUSED, error="http")
 
@@ -102,6 +108,7 @@ class WrittenCrawl:
                     self._robots,
                     b"calls",
                     None,
+                    requisites=self._requisites,
                 )
             ]
         )
