@@ -187,6 +187,18 @@ def test_what_waits_is_restored_and_nothing_else(monkeypatch: pytest.MonkeyPatch
     assert {one.state for one in rows.values()} == {requisite_queue.WAITING, requisite_queue.FETCHED}
 
 
+def test_requisites_of_a_site_that_moves_to_another_partition_are_sent_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, scope="host", requisites=True)
+    sent: list[tuple[str, str, int]] = []
+    requisites = requisites_of(stage)
+    monkeypatch.setattr(requisites, "_send", lambda *requisite: sent.append(requisite))
+    stage.opens().answers(200, {}, f"<img src=/a.png><img src={B}/b.png>".encode())
+    monkeypatch.setattr(stage.link_resolver, "is_ours", lambda url: not url.startswith(B))
+    requisites.send_moved()
+    assert sent == [(f"{B}/b.png", "image", 0)]
+    assert states(stage) == {"/a.png": "waiting", "/b.png": "moved"} and len(requisites.queue) == 1
+
+
 def test_pages_with_many_hosts_do_not_slow_the_search_for_a_visit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each search looks at the sites that may be visited, and not at all that are wanted."""
     stage = Stage(

@@ -23,6 +23,7 @@ from trapline.crawler.files.reading import Reading
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages
 from trapline.crawler.recrawl.copies import Copies, Copy
 from trapline.crawler.recrawl.signal_intake import SignalIntake
+from trapline.crawler.requisites.page_requisites import PageRequisites
 from trapline.crawler.store.database import Database
 from trapline.crawler.store.outbox import Outbox
 from trapline.fetch.html.page import Links
@@ -112,6 +113,7 @@ class Node:
         self._open_exchange(manifest)
         self.refetch: ConditionalRefetch | None = None
         self.signal_intake: SignalIntake | None = None
+        self.requisites: PageRequisites | None = None
         if self._state.refresher is not None:
             self._open_refetch(manifest, self._state.refresher)
         self._begin(options, new)
