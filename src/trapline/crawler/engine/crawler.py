@@ -336,7 +336,6 @@ class Crawler:
         is_known = self.published_lists is not None and page in self.published_lists.queue
         return is_known or self.link_resolver.is_seed(url)
 
-
     # ---- what visits report
 
     def answered(
