@@ -869,3 +869,11 @@ def test_the_newest_eight_folders_unused_for_a_day_stay(tmp_path: Path) -> None:
     os.utime(tmp_path / "not-ours", (0.0, 0.0))
     gone = {int(folder.name, 16) for folder in cache_folder._superfluous(tmp_path, now)}
     assert gone == {10, 11, 12}  # 33 and 34 hours, 31 days
+
+
+def test_what_a_command_compiles_at_its_start_exists() -> None:
+    """A name without a module would leave its kernels to their first calls, without a progress line."""
+    for name in (*LIVE_CRAWL, *SIMULATED_CRAWL):
+        module, _, last = name.rpartition(".")
+        found = import_module(module)
+        assert hasattr(found, last) or import_module(name), name

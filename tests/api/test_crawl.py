@@ -445,7 +445,7 @@ def test_settings_have_the_bounds_of_the_command_line() -> None:
         ({"seeds": "ftp://x"}, "not an http or https URL"),
         ({"seeds": "x.test", "max_page": 1}, "max_pages"),
         ({"seeds": "x.test", "resume": "y"}, "keeps its seeds"),
-        ({"resume": "y", "delay": 3}, "delay cannot change"),
+        ({"resume": "y", "seed": 3}, "seed cannot change"),
         ({"seeds": "x.test", "http": "3"}, "1.1"),
         ({"seeds": "x.test", "delay": -1}, "delay"),
         ({"seeds": "x.test", "connections": 0}, "connections: 0 is not between 1 and 100000"),

@@ -19,6 +19,7 @@ from tests.parallel.processes_world import (
     served,
     wait_for,
 )
+from trapline import __version__
 from trapline.cli import run
 from trapline.crawler.engine.options import CrawlOptions, live_rules
 from trapline.parallel import CROSS_OVER, FIREWALL
@@ -112,6 +113,7 @@ def test_the_status_shows_how_the_partitions_work_together(
     answer = {"seconds": 1.0, "doing": "", "stopped_by": "", "partitions": []}
     monkeypatch.setattr(control, "ask", lambda folder, **request: answer)
     found = json.loads(output_of(capsys, "status", tmp_path / "c", "--json"))
+    assert found.pop("trapline") == __version__
     assert found == {"mode": policy.mode, "partition": kind, "exchange_every": every} | answer
     assert output_of(capsys, "status", tmp_path / "c").splitlines()[1] == line
 

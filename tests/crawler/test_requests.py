@@ -22,6 +22,7 @@ from trapline.crawler.discovery.scope import Scope
 from trapline.crawler.discovery.site_settings import SiteSettings
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.settings import CrawlSettings, seed_of
+from trapline.crawler.files.run_options import RunOptions
 from trapline.crawler.inspect.audit import manners_of
 from trapline.errors import ConfigError
 from trapline.fetch.http.mime_filter import MimeFilter
@@ -160,9 +161,14 @@ def test_settings_of_sites_go_to_json_and_back() -> None:
 
 
 def test_the_audit_knows_the_delays_of_single_sites() -> None:
-    manners = manners_of(options(site={"a.test": {"delay": 20}}), [(0, "http://a.test"), (1, "http://b.test")])
-    assert manners.delays_us(np.array([1, 0, 1])).tolist() == [15_000_000, 20_000_000, 15_000_000]
-    assert manners.pauses_us(np.array([0, 1])).tolist() == [1_000_000, 1_000_000]
+    given = RunOptions(1, 0.0, options(site={"a.test": {"delay": 20}}), {})
+    manners = manners_of([given], [(0, "http://a.test"), (1, "http://b.test")])
+    assert manners.delays_us(np.array([1, 0, 1]), np.zeros(3, np.int64)).tolist() == [
+        15_000_000,
+        20_000_000,
+        15_000_000,
+    ]
+    assert manners.pauses_us(np.array([0, 1]), np.zeros(2, np.int64)).tolist() == [1_000_000, 1_000_000]
 
 
 # ---- media types and extensions

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.crawler.small_server import HANG, NOT_FOUND, _loop_in_thread, moved, text
+from tests.crawler.small_server import HANG, NOT_FOUND, loop_in_thread, moved, text
 from tests.effort import slow
 from tests.fetch.name_server import Name, NameServer
 from tests.signals.endpoint_world import KEY, TOKEN, World, world
@@ -411,7 +411,7 @@ def ends(connection: socket.socket) -> bool:
 def name_server(names: dict[str, Name]) -> Iterator[tuple[str, Counter[tuple[str, int]]]]:
     """The address of a DNS server, and its queries."""
     server = NameServer(names)
-    with _loop_in_thread() as loop:
+    with loop_in_thread() as loop:
         yield asyncio.run_coroutine_threadsafe(server.start(), loop).result(10.0), server.queries
 
 

@@ -13,6 +13,7 @@ from trapline.terminal import say
 def compile_all(progress: ProgressCallback | None = None, waiting: Callable[[], None] = lambda: None) -> float:
     """Load or compile every kernel, rank and policy of Trapline, and return the seconds that it took."""
     import trapline.crawler.engine.run
+    import trapline.fetch.html.requisite_tags
     import trapline.frontier.replay
     import trapline.parallel.simulated.crawl
     import trapline.refresh.replay.replayer

@@ -18,6 +18,7 @@ Rules of this file
 - With NUMBA_DISABLE_JIT=1 everything here is plain Python.
 """
 
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -48,6 +49,7 @@ b1, f8, i8, void = types.boolean, types.float64, types.int64, types.void
 type_of: Callable[[Any], Any] = numba.typeof
 DISABLED = bool(numba.config.DISABLE_JIT)
 
+_COLOURS = re.compile(r"\x1b\[[\d;]*m")  # numba marks parts of its messages if colorama is installed
 _FLAGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _helpers: list[tuple[Any, Any]] = []
 _uncompiled: dict[FunctionType, tuple[Any, Any]] = {}  # the helpers among these that are not compiled yet
@@ -296,7 +298,7 @@ def _reason(error: Exception) -> str:
         return "a rank may not make lists, arrays or other objects"
     if isinstance(error, KeyError):
         return f"there is no field {error}"
-    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line.strip() for line in _COLOURS.sub("", str(error)).splitlines()]
     reason = next((line for line in lines if line and not line.startswith("Failed in nopython mode")), "")
     return reason if type(error).__module__.startswith("numba.") else f"{type(error).__name__}: {reason}"
 

@@ -122,7 +122,7 @@ def _ranked(frontier: Core, waiting: Array, links: Iterable[tuple[int, Array]]) 
         return keys[waiting]
     met = np.zeros(frontier.pages, np.int32)
     for source, targets in links:
-        own = np.ascontiguousarray(targets, np.int32)
+        own = np.array(targets, np.int32)  # a copy: links that were read from the database cannot be written to
         frontier.run_kernel(rank_links, source, own, len(own), met, keys)
     frontier.run_kernel(rank_rest, waiting, met, keys)
     return keys[waiting]

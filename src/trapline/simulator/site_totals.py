@@ -35,7 +35,7 @@ def site_totals(log: FetchLog, graph: Graph, size: Floats, pagerank: Floats) -> 
     >>> log = log_of((0, 0, 0.0, 1.0, 2.0), (1, 1, 5.0, 6.0, 7.0, FAILED))
     >>> found = site_totals(log, web, np.full(1, 100.0), np.full(20, 0.05))
     >>> found.pages_fetched.tolist(), found.failed.tolist(), found.bytes.tolist(), found.last_s.tolist()
-    ([1, 0], [1, 0], [100, 0], [2.0, nan])
+    ([1, 0], [0, 1], [100, 0], [2.0, nan])
     """
     site = graph.site[log.page]
     is_fetched = log.result == FETCHED

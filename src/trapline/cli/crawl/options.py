@@ -73,7 +73,7 @@ SCOPE = Section(
     (
         (
             "--scope", "scope", (click.Choice(("host", "domain", "any")), "NAME"), "host",
-            "Sites to crawl: host (hosts of the seeds), domain (domains of the seeds) or any.",
+            "Sites to crawl: host or domain (of the seeds), or any.",
         ),
         ("--include", "include", Many("REGEX"), (), "Crawl only URLs that match this regular expression. Repeatable."),
         ("--exclude", "exclude", Many("REGEX"), (), "Skip URLs that match this regular expression. Repeatable."),
@@ -92,11 +92,11 @@ SCOPE = Section(
         ),
         (
             "--requisites/--no-requisites", "requisites", None, None,
-            "Also fetch stylesheets, images, scripts, fonts and media of pages, from any host. [no]",
+            "Also fetch stylesheets, images, scripts, fonts and media, from any host. [no]",
         ),
         (
             "--archive", "archive", None, False,
-            "Archive sites for replay: --requisites --sitemaps --metadata, unless you say otherwise.",
+            "Archive for replay: --requisites --sitemaps --metadata, unless you say otherwise.",
         ),
     ),
 )  # fmt: skip
@@ -148,11 +148,11 @@ NETWORK = Section(
         ("--pause", "pause_s", seconds(), None, "Pause between two pages of a visit. [1 s, or --delay if less]"),
         (
             "--http", "http", (click.Choice(("1.0", "1.1", "pipelining")), "VERSION"), "1.1",
-            "HTTP version: 1.0, 1.1, or pipelining (1.1 with several requests sent at once).",
+            "HTTP version: 1.0, 1.1, or pipelining (1.1, several requests at once).",
         ),
         (
             "--bandwidth", "bandwidth", rate(), None,
-            "Maximum bytes or bits per second in total: 20kB, 1Mbit (B in the papers). [unlimited]",
+            "Most bytes or bits per second in total: 20kB, 1Mbit (B in papers). [unlimited]",
         ),
         ("--site-bandwidth", "site_bandwidth", rate(), None, "Maximum bytes or bits per second from one site. [unlimited]"),
         ("--timeout", "total_s", seconds(0.1), 120.0, "Time limit for one page."),
@@ -161,7 +161,7 @@ NETWORK = Section(
         ("--hosts", "hosts_file", (_FILE, "FILE"), None, "File of addresses and host names, in the format of /etc/hosts."),
         (
             "--nameserver", "nameservers", Many("ADDRESS"), (),
-            "IP address of a DNS server to use, such as 9.9.9.9. Repeatable. [those of the system]",
+            "IP address of a DNS server, such as 9.9.9.9. Repeatable. [those of the system]",
         ),
         ("--allow-private", "allow_private", None, False, "Also connect to loopback and private addresses."),
         ("--insecure", "insecure", None, False, "Accept any TLS certificate."),
@@ -176,7 +176,7 @@ REQUESTS = Section(
         ("--header", "headers", Many("NAME:VALUE"), (), "Header of every request, without secrets. Repeatable."),
         (
             "--credentials", "credentials", (_FILE, "FILE"), None,
-            "File with passwords, tokens or secret headers of sites and of the proxy (TOML or netrc).",
+            "File with passwords, tokens or secret headers of sites and proxy (TOML, netrc).",
         ),
         ("--cookies", "cookies", (_FILE, "FILE"), None, "File with cookies to send, in Netscape format."),
         ("--accept-cookies", "accept_cookies", None, False, "Send cookies that servers set back to them."),

@@ -141,7 +141,7 @@ LIVE = Section(
         ),
         (
             "--own-hosts", "own_hosts", Many("HOST"), (),
-            "Crawl only your HOST and its subdomains. Delays hold within a process only. Repeatable.",
+            "Crawl only your HOST and its subdomains; delays hold per process. Repeatable.",
         ),
     ),
 )  # fmt: skip

@@ -146,7 +146,7 @@ WHO = Section(
             "nameservers",
             Many("ADDRESS"),
             (),
-            "IP address of a DNS server to use, such as 9.9.9.9. Repeatable. [those of the system]",
+            "IP address of a DNS server, such as 9.9.9.9. Repeatable. [those of the system]",
         ),
     ),
 )

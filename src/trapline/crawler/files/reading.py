@@ -26,7 +26,7 @@ from trapline.fetch import failure
 
 HAS_LINKS = "(result = 3 and status != 304)"
 """SQL: whether a row of `fetch` has the links of its page. A 304 answer (not modified) has none."""
-IS_UNREACHABLE = "(status = 429 or status not between 200 and 499 or (status < 300 and error != ''))"
+IS_UNREACHABLE = "(status in (407, 429) or status not between 200 and 499 or (status < 300 and error != ''))"
 """SQL: whether a row of `robots` says that the file was unreachable (RFC 9309), as `is_unreachable` of fetch/robots/answer.py does.
 A redirect is not unreachable."""
 _PIECE_ROWS = 4096

@@ -10,13 +10,13 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline import __version__
 from trapline.errors import ConfigError
 from trapline.graph.formats.textfile import LoadOptions
 from trapline.graph.graph import Graph, fault
@@ -156,7 +156,7 @@ def _write(graph: Graph, folder: Path) -> None:
     head = {
         "format": "trapline graph",
         "version": VERSION,
-        "trapline": __version__,
+        "trapline": version("trapline"),  # not trapline.__version__: every module would be a source of compiled code
         "pages": graph.pages,
         "links": graph.links,
         "sites": graph.sites,
