@@ -60,6 +60,7 @@ def check_whole(folder: Path, server: Served) -> None:
     assert fetched(folder) == Counter(server.web.url(page) for page in range(PAGES))
 
 
+@slow
 def test_the_partitions_fetch_what_one_process_fetches_each_page_once(tmp_path: Path, address: str) -> None:
     alone, together = tmp_path / "alone", tmp_path / "together"
     with served(tmp_path) as (server, arguments):
