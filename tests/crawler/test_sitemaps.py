@@ -343,6 +343,7 @@ def test_loops_bombs_and_failures_are_bounded(tmp_path: Path, capsys: Captured) 
 # ---- after a kill
 
 
+@slow
 def test_a_killed_crawl_requests_the_lists_that_it_has_not_read(tmp_path: Path) -> None:
     slow = [b"", 2.0]
 

@@ -85,7 +85,7 @@ def summary(folder: Path) -> dict[str, Any]:
     ("mode", "partitioning", "options"),
     [
         (FIREWALL, Partitioning("rendezvous", 2), BY_NAME),
-        (CROSS_OVER, Partitioning("rendezvous", 2), OWN),
+        pytest.param(CROSS_OVER, Partitioning("rendezvous", 2), OWN, marks=slow),
         (EXCHANGE, Partitioning("url-hash", 2), (*OWN, "--exchange-every", 25)),
         pytest.param(FIREWALL, Partitioning("site-hash", 3), BY_NAME, marks=slow),
         pytest.param(CROSS_OVER, Partitioning("url-hash", 3), OWN, marks=slow),
