@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.crawling import FAST, Captured, CrawlResult, crawl, name_server
 from tests.crawler.small_server import page, small_server, text
+from tests.effort import slow
 from tests.fetch.name_server import Name
 from tests.testweb.webs import numbered
 from trapline.cli import run
@@ -362,11 +363,11 @@ def test_a_resumed_crawl_keeps_its_scope(server: Served, tmp_path: Path, capsys:
     ("args", "is_said"),
     [
         (["--page-rank", "quality"], True),
-        (["--strategy", "quality"], True),
-        (["--strategy", "quality+crawl-ability"], True),
         (["--page-rank", "quality", "--quality", "zipf"], False),
-        (["--strategy", "quality", "--page-rank", "fifo"], False),
-        ([], False),
+        pytest.param(["--strategy", "quality"], True, marks=slow),
+        pytest.param(["--strategy", "quality+crawl-ability"], True, marks=slow),
+        pytest.param(["--strategy", "quality", "--page-rank", "fifo"], False, marks=slow),
+        pytest.param([], False, marks=slow),
     ],
 )
 def test_a_note_says_that_quality_defaults_to_opic(

@@ -76,6 +76,7 @@ def test_both_crawls_end_when_the_last_page_is_complete_and_wait_for_no_other() 
     assert found.taken_s.max() < 10.0
 
 
+@slow
 def test_both_crawls_fetch_the_pages_that_were_made_smaller() -> None:
     """The servers send 10,000 bytes a second; the pages of the graph are larger than what half a second allows."""
     model = replace(MODELS["constant"], think_median_s=0.01, speed_median=10_000.0)
