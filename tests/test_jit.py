@@ -501,6 +501,7 @@ def test_a_damaged_cache_is_compiled_again(chained: Path, tmp_path: Path, damage
 
 
 @compiled_only
+@slow
 def test_the_kernel_of_other_sources_does_not_run_under_the_name_of_these(chained: Path, tmp_path: Path) -> None:
     """Each file says which identity it has, so that a renamed folder or a copied file is not used."""
     cache, file = tmp_path / "cache", chained / "chained" / "constant.py"
@@ -556,6 +557,7 @@ def test_code_that_was_loaded_before_an_edit_is_not_used_as_that_of_the_edited_f
 
 
 @compiled_only
+@slow
 def test_a_process_killed_while_it_writes_leaves_nothing_wrong(chained: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     killed = "import os\nreplace = os.replace\nos.replace = lambda *names: os.kill(os.getpid(), 9)\n" + DRAW
@@ -594,6 +596,7 @@ print(status, value.value)
 
 
 @compiled_only
+@slow
 def test_an_edit_of_a_file_that_a_strategy_file_imports_changes_the_compiled_rank(tmp_path: Path, cache: Path) -> None:
     file, imported = tmp_path / "strategy.py", tmp_path / "constant.py"
     file.write_text(RANK_FILE.format(folder=str(tmp_path)))

@@ -246,6 +246,7 @@ def test_ctrl_c_stops_the_crawl_and_leaves_a_folder_that_resumes(server: SmallSe
     assert len(list(crawl(resume=tmp_path / "out"))) >= PAGES - 1 - output.count("\n")
 
 
+@pytest.mark.slow
 def test_a_program_that_leaves_its_iteration_open_ends_and_its_folder_resumes(
     server: SmallServer, tmp_path: Path
 ) -> None:

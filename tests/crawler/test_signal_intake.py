@@ -599,7 +599,7 @@ def put(stage: Stage, url: str, kind: str, received: float, moment: float) -> st
     return [signal.outcome for batch in stage._sent() for signal in batch.signals][-1]
 
 
-@pytest.mark.parametrize("before_s", [0.0, 300.0])
+@pytest.mark.parametrize("before_s", [0.0, pytest.param(300.0, marks=pytest.mark.slow)])
 def test_pings_count_after_a_run_whose_clock_was_ahead(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, before_s: float
 ) -> None:
@@ -610,7 +610,7 @@ def test_pings_count_after_a_run_whose_clock_was_ahead(
     assert stage.refresher.signals(0) == 1
 
 
-@pytest.mark.parametrize("before_s", [0.0, 300.0])
+@pytest.mark.parametrize("before_s", [0.0, pytest.param(300.0, marks=pytest.mark.slow)])
 def test_points_keep_their_distance_from_now(stage: Stage, monkeypatch: pytest.MonkeyPatch, before_s: float) -> None:
     """This holds for points from before this run too."""
     late = clock_was_an_hour_ahead(stage, monkeypatch)
