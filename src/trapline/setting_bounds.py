@@ -11,7 +11,7 @@ _MOST_SECONDS = 1e9
 _MOST_RATE = 1e15
 
 
-class Bounds(NamedTuple):
+class NumberBounds(NamedTuple):
     what: str  # for people, such as "a number of seconds"
     least: float
     most: float
@@ -27,17 +27,17 @@ class Bounds(NamedTuple):
             raise ConfigError(f"{name}: {value} is not between {self.least:g} and {self.most:.10g}")
 
 
-def _count(least: int, most: int = _MOST) -> Bounds:
-    return Bounds("a whole number", least, most, is_whole=True)
+def _count(least: int, most: int = _MOST) -> NumberBounds:
+    return NumberBounds("a whole number", least, most, is_whole=True)
 
 
-def _seconds(least: float = 0.0) -> Bounds:
-    return Bounds("a number of seconds", least, _MOST_SECONDS)
+def _seconds(least: float = 0.0) -> NumberBounds:
+    return NumberBounds("a number of seconds", least, _MOST_SECONDS)
 
 
-_BYTES = Bounds("a number of bytes", 1.0, 1e18)
-_RATE = Bounds("a number of bytes per second", 1.0, _MOST_RATE, may_be_infinite=True)
-_SHARE = Bounds("a share between 0 and 1", 0.0, 1.0)
+_BYTES = NumberBounds("a number of bytes", 1.0, 1e18)
+_RATE = NumberBounds("a number of bytes per second", 1.0, _MOST_RATE, may_be_infinite=True)
+_SHARE = NumberBounds("a share between 0 and 1", 0.0, 1.0)
 
 BOUNDS = {
     "connections": _count(1, 100_000),
@@ -46,8 +46,8 @@ BOUNDS = {
     "max_bytes": _BYTES,
     "seed": _count(0),
     "refresh_share": _SHARE,
-    "refresh_price": Bounds("a number", 0.0, 1e9),
-    "refresh_rate": Bounds("a number", 0.0, 1e6),
+    "refresh_price": NumberBounds("a number", 0.0, 1e9),
+    "refresh_rate": NumberBounds("a number", 0.0, 1e6),
     "delay": _seconds(),
     "ip_delay": _seconds(),
     "small_site_pages": _count(0),

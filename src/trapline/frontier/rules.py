@@ -12,7 +12,7 @@ from trapline.compiled.jit import f8, helper, i8, shared
 from trapline.defaults import DELAY_S, PAGES_PER_SITE, PER_CONNECTION
 from trapline.errors import ConfigError, nearest
 from trapline.frontier.layout import BACKLOG, FRONT, MOST_PER_VISIT, FrontierState, Record, StateType
-from trapline.setting_bounds import Bounds
+from trapline.setting_bounds import NumberBounds
 
 # ---- The rules as they apply to one site: how many pages a visit may take, and how long the site is then delayed.
 
@@ -175,7 +175,7 @@ class RuleSettings:
         type(self).of(changes)  # raises ConfigError for unknown names
         return replace(self, **changes)
 
-    def check(self, bounds: Mapping[str, Bounds]) -> None:
+    def check(self, bounds: Mapping[str, NumberBounds]) -> None:
         """Raise `ConfigError` if a setting is not of its type or within its bounds, or has no effect without another one."""
         for one in fields(self):
             value = getattr(self, one.name)
