@@ -163,10 +163,8 @@ def _explained(folder: Path, target: "Target") -> list[str]:
             lines += trust_lines(reading, own.site, settings.refresh)
         else:
             page = page_account(database, target)
-            lines, is_over = (
-                list(_page_past(page, settings.rules.delay_s)),
-                page.fetched or page.abandoned_sites is not None,
-            )
+            lines = list(_page_past(page, settings.rules.delay_s))
+            is_over = page.fetched or page.abandoned_sites is not None or _is_extra_only(page)
             if page.fetched and own.page is not None:
                 history = Reading(folder, database).history(target.page)
                 lines += refetch_lines(reading, own.page, history, settings.refresh)
@@ -176,10 +174,15 @@ def _explained(folder: Path, target: "Target") -> list[str]:
 # ---- The past.
 
 
+def _is_extra_only(account: "PageHistory") -> bool:
+    """Return whether the URL is a sitemap, feed or requisite that is no page: the frontier does not know it."""
+    return account.extra_role is not None and not account.is_seed and account.discovery is None
+
+
 def _page_past(account: "PageHistory", delay_s: float) -> Iterator[str]:
     yield account.url
     yield f"  discovered: {_discovered(account)}"
-    if account.extra_role is not None and (account.is_seed or account.discovery is not None):
+    if account.extra_role is not None and not _is_extra_only(account):
         yield f"  it is also a {account.extra_role}"
     if account.tries and account.site_before is not None:
         first, ready_at = account.tries[0], account.site_before + delay_s
@@ -202,11 +205,11 @@ def _tries(account: "PageHistory") -> Iterator[str]:
     tries, began = account.tries, account.began
     first = next((at for at, fetch in enumerate(tries) if fetch.result == FETCHED), len(tries))
     shown, later = (tries, []) if len(tries) <= first + 1 + _MOST_LATER else (tries[: first + 1], tries[first + 1 :])
-    yield from (_tried(fetch, began) for fetch in shown)
+    yield from (_tried(fetch, account) for fetch in shown)
     failed = [fetch for fetch in later if fetch.result != FETCHED]
     if later:
         yield f"requested {len(later):,} more times, last {_since(later[-1].started, began)}; {len(failed):,} failed"
-    yield from (f"last failure: {_tried(fetch, began)}" for fetch in failed[-1:])
+    yield from (f"last failure: {_tried(fetch, account)}" for fetch in failed[-1:])
 
 
 def _discovered(account: "PageHistory") -> str:
@@ -220,7 +223,10 @@ def _discovered(account: "PageHistory") -> str:
     return linked if found.at <= requested and not account.is_seed else f"{origin}; later {linked}"
 
 
-def _tried(fetch: "Try", began: float) -> str:
+_NOT_AS_A_PAGE = "requested, but not as a page: as a sitemap, feed or requisite, or as another site's robots.txt,"
+
+
+def _tried(fetch: "Try", account: "PageHistory") -> str:
     from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED
     from trapline.crawler.engine.status import is_redirect
     from trapline.frontier import FETCHED
@@ -228,14 +234,14 @@ def _tried(fetch: "Try", began: float) -> str:
     words = {
         FETCHED: "fetched",
         RETURNED: "not answered and returned to the queue",
-        OUT_OF_BAND: "requested, but not as a page: as a sitemap, feed or requisite, or as another site's robots.txt,",
+        OUT_OF_BAND: "requested" if _is_extra_only(account) else _NOT_AS_A_PAGE,
         SITE_FAILED: "not requested, because its site failed,",
     }
     outcome = "redirected" if is_redirect(fetch.result, fetch.status) else words.get(fetch.result, "failed")
     answer = f"status {fetch.status}, {bytes_shown(fetch.bytes)}" if fetch.status else fetch.error
     place = f"fetch {fetch.number:,} of the crawl, page {fetch.place} of {fetch.of} in its visit"
     server = f" from {fetch.address}" if fetch.address else ", no server contacted,"
-    return f"{outcome} {_since(fetch.started, began)}: {answer}{server} in {duration(fetch.total_s)}; {place}"
+    return f"{outcome} {_since(fetch.started, account.began)}: {answer}{server} in {duration(fetch.total_s)}; {place}"
 
 
 def _site_past(account: "SiteHistory") -> Iterator[str]:
