@@ -86,6 +86,7 @@ def test_the_closing_lines_verify_and_explain_know_requisites(
     assert run(["explain", str(crawl.folder), f"http://127.9.4.1:{server.port}/font.woff"]) == 0
     shown = capsys.readouterr().out
     assert f"requisite (file) of http://127.9.4.1:{server.port}/s.css: fetched" in shown
+    assert "unknown" not in shown and "not as a page" not in shown, "what is said of a page in the frontier"
 
 
 def test_exports_tell_requisites_from_pages(archived: tuple[SmallServer, CrawlResult]) -> None:
