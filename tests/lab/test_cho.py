@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 
+from trapline.cli.reproduce.paper_page import drawn_chart
 from trapline.graph import WebModel, build
 from trapline.graph.strings import decoded
 from trapline.lab.cho import overlap as cho_overlap
@@ -12,7 +13,7 @@ from trapline.lab.cho.communication import _of_filters, _of_replication
 from trapline.lab.cho.coverage import ALL, HALF, _of_seeds, _of_sizes
 from trapline.lab.cho.coverage import _notes as coverage_notes
 from trapline.lab.cho.crawled_web import CrawledWeb, Setting
-from trapline.lab.cho.measures import ChoNumbers, ChoStudy, Scale, numbers_of, part
+from trapline.lab.cho.measures import ChoNumbers, ChoStudy, Measured, Scale, numbers_of, part
 from trapline.lab.cho.modes import JUDGED, MEASURES, MODES, _judged, _values
 from trapline.lab.cho.overlap import _notes as overlap_notes
 from trapline.lab.cho.overlap import _of_what_follows
@@ -204,3 +205,9 @@ def test_sites_that_share_one_host_name_form_no_regions() -> None:
     """All sites would be in one region, and no link would cross regions."""
     names = tuple(f"http://localhost:{8000 + site}" for site in range(web().graph.sites))
     assert hierarchical(replace(web().graph, site_names=names)) == ()
+
+
+def test_a_curve_without_values_is_in_the_table_and_not_in_the_chart() -> None:
+    measured = Measured("2", "Overlap", "coverage", "overlap", {"some": {0.1: [1.0, 2.0], 0.2: [2.0, 3.0]}, "none": {}})
+    assert measured.table().head == ["coverage", "some", "none"]
+    assert [line.name for line in drawn_chart(measured.chart()).lines] == ["some"]

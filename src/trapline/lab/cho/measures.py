@@ -210,14 +210,14 @@ class Measured:
         return PaperTable(f"{self.name}. {self.title}: {self.y_label}", [self.x_label, *self.curves], rows)
 
     def chart(self, label: str = "") -> PaperChart:
+        """Return the chart. A curve without values, such as that of a coverage that no crawl reached, is not drawn."""
         place = {x: float(at) for at, x in enumerate(self.x_values)}
+        drawn = {name: curve for name, curve in self.curves.items() if curve}
         means = {
             name: ([place[x] for x in curve], [estimate(values).mean for values in curve.values()])
-            for name, curve in self.curves.items()
+            for name, curve in drawn.items()
         }
-        spreads = {
-            name: [estimate(values).ci or 0.0 for values in curve.values()] for name, curve in self.curves.items()
-        }
+        spreads = {name: [estimate(values).ci or 0.0 for values in curve.values()] for name, curve in drawn.items()}
         x_names = [self.x_name(x) for x in place]
         title = f"{self.name}. {self.title}"
         name = f"{self.name} {label}".strip().replace(" ", "-")
