@@ -123,6 +123,20 @@ def at_least(
     return PaperClaim(text, published, f"{_shown(values, unit)}; {above} of {len(values)}", verdict, reason)
 
 
+def at_most(text: str, published: str, values: Values, most: float) -> PaperClaim:
+    """Judge whether a value is not above `most`. A value far below it counts for the claim, other than with `within`.
+
+    >>> at_most("no gain", "", [-0.5, -0.4, -0.6], 0.05).verdict, at_most("no gain", "", [0.5, 0.4, 0.6], 0.05).verdict
+    ('holds', 'does not hold')
+    """
+    mean, ci = estimate(values).mean, estimate(values).ci
+    most += _ROUNDING
+    ci = math.inf if ci is None else ci
+    verdict = HOLDS if mean + ci <= most else FAILS if mean - ci > most else UNDECIDED
+    below = sum(value <= most for value in values)
+    return PaperClaim(text, published, f"{_shown(values, '')}; {below} of {len(values)}", verdict)
+
+
 def within(text: str, published: str, values: Values, margin: float, reason: str = "", unit: str = "") -> PaperClaim:
     """Judge whether a value differs from 0 by at most the margin.
 
@@ -150,6 +164,11 @@ def every(text: str, published: str, parts: Mapping[str, PaperClaim], reason: st
 def more(one: Values, other: Values) -> PaperClaim:
     """Judge a part of a claim: whether the first values are larger."""
     return at_least("", "", differences(one, other))
+
+
+def not_worse(one: Values, other: Values, margin: float) -> PaperClaim:
+    """Judge a part of a claim: whether the first values are at most the margin below the others."""
+    return at_most("", "", differences(other, one), margin)
 
 
 def close(one: Values, other: Values, margin: float) -> PaperClaim:

@@ -26,7 +26,7 @@ from trapline.lab.cho.measures import (
 )
 from trapline.lab.cho.overlap import setting as crossing
 from trapline.lab.cho.quality import LARGE, ORDER, SIZES
-from trapline.lab.paper import PaperClaim, PaperItem, Values, at_least, differences, within
+from trapline.lab.paper import PaperClaim, PaperItem, Values, at_least, at_most, differences
 from trapline.parallel.simulated.planning import BYTES_PER_URL
 
 MODES = ("firewall", "cross-over", "exchange")
@@ -93,8 +93,8 @@ def _judged(found: Mapping[str, Mapping[str, Values]], mode: str, name: str) -> 
 
 
 def _enough(found: Mapping[str, Mapping[str, Values]]) -> PaperClaim:
-    text = f"Firewall is enough for {PARTITIONS} partitions: coverage of exchange, within 0.1"
-    return within(
+    text = f"Firewall is enough for {PARTITIONS} partitions: at most 0.1 less coverage than exchange"
+    return at_most(
         text, f"enough ({PUBLISHED})", differences(found["exchange"]["coverage"], found["firewall"]["coverage"]), 0.1
     )
 

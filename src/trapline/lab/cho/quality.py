@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from trapline.lab.cho.crawled_web import Setting
 from trapline.lab.cho.measures import ChoStudy, Curve, Measure, Measured, item, quality, sent, times
-from trapline.lab.paper import PaperClaim, PaperItem, Values, at_least, close, differences, every, more, within
+from trapline.lab.paper import PaperClaim, PaperItem, Values, at_least, at_most, differences, every, more, not_worse
 from trapline.refresh import estimate
 
 # Shares of the pages after which quality is measured. The paper has 500 K, 2 M and 8 M of 40 M pages (published, to the best of our
@@ -129,11 +129,13 @@ def _of_qualities(study: ChoStudy, by_size: Mapping[str, Mapping[str, Curve]]) -
     large = by_size[LARGE]
     last = float(len(study.scale.exchanges))
     enough = max(number for number in study.scale.exchanges if number <= NOT_MORE)
-    always = {f"{n} partitions": close(large[f"{n} partitions"][last], _alone(large, n), SAME) for n in _numbers(large)}
+    always = {
+        f"{n} partitions": not_worse(large[f"{n} partitions"][last], _alone(large, n), SAME) for n in _numbers(large)
+    }
     return [
         *(_of_early(by_size[SMALL], large) if SMALL in by_size else []),
         every(
-            f"Exchanging always is as good as one process after {LARGE} of the pages, within {SAME:g}",
+            f"Exchanging always is as good as one process after {LARGE} of the pages: at most {SAME:g} behind",
             "as good",
             always,
         ),
@@ -223,7 +225,7 @@ def _of_orders(curves: dict[str, Curve]) -> list[PaperClaim]:
     }
     first, *others = ORDERS
     return [
-        within(f"{first.capitalize()} needs no exchange with 64: gain at most {SAME:g}", "none (thesis 4.6)", gains[first], SAME),
+        at_most(f"{first.capitalize()} needs no exchange with 64: gain at most {SAME:g}", "none (thesis 4.6)", gains[first], SAME),
         *(at_least(f"{order.capitalize()} gains by exchange with 64 partitions", "gains", gains[order]) for order in others),
     ]  # fmt: skip
 
