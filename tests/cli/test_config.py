@@ -126,6 +126,7 @@ def test_a_site_has_its_settings_in_a_crawl_and_after_a_resume(
         ("proxy-names = true", "--proxy-names has no effect without a proxy"),
         ("max-page = 3", "there is no option 'max-page'; did you mean 'max-pages'?"),
         ("config = 'x'", "there is no option 'config'"),
+        ("[crawl]\ndelay = 3", "[crawl]: options belong to no table; remove this line"),
         ("delay = [1]", "delay is [1]; write a number or a text in quotes"),
         ("delay = 'soon'", "'soon' is not a number of seconds"),
         ("connections = 1.5", "'1.5' is not a whole number"),

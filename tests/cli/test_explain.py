@@ -128,7 +128,7 @@ def test_a_site_is_a_name_without_a_path(world: World, capsys: Captured, form: s
         ),
         ("http://s000001.example/p/x1", "the crawl does not know this page; did you mean 'http://s000001.example/"),
         ("s00000l.example", "the crawl does not know this site; did you mean 'http://s0000"),
-        ("qqq", "the crawl does not know this site; it knows 20 others, such as http://s000000.example"),
+        ("qqq", "the crawl does not know this site; one that it knows is http://s000000.example"),
         ("mailto:a@b/c", "neither an http or https URL nor a site"),
     ],
 )

@@ -158,7 +158,8 @@ def test_a_handler_that_is_given_later_receives_the_pages_from_then_on(server: S
         ("shop", "not the name of a function; give FILE.py:FUNCTION or MODULE:FUNCTION"),
         ("{}/none.py:note", "FileNotFoundError: [Errno 2] No such file or directory"),
         ("no_such_module:note", "ModuleNotFoundError: No module named 'no_such_module'"),
-        ("{}/shop.py:nite", "the module has no 'nite'; did you mean 'note'?"),
+        ("{}/shop.py:nite", "the module has no function 'nite'; did you mean 'note'?"),
+        ("{}/empty.py:note", "the module has no function 'note'; it has no public function at all"),
         ("{}/shop.py:LOG", "LOG is neither a function nor a class"),
         ("{}/shop.py:Path", "the class has no method `page`"),
         ("{}/broken.py:note", "SyntaxError: '(' was never closed"),
@@ -168,6 +169,7 @@ def test_a_handler_that_cannot_be_imported_is_one_line_before_the_crawl_begins(
     tmp_path: Path, capsys: Captured, handler: str, said: str
 ) -> None:
     (tmp_path / "broken.py").write_text("print(")
+    (tmp_path / "empty.py").write_text("")
     url = ["http://127.0.0.1:9/", "--allow-private", "-o", tmp_path / "out"]
     assert said in error_line(capsys, *url, "--handler", handler.format(tmp_path))
     assert not (tmp_path / "out").exists()

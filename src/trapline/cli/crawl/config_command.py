@@ -25,8 +25,8 @@ _LEFT_OUT = ("resume", "seeds", "plain", "quiet", "as_json")
 def config(urls: tuple[str, ...], requested: Requested) -> None:
     """Print the configuration of a crawl as a TOML file for `trapline crawl --config`.
 
-    With the folder of a crawl: the configuration that it has. Otherwise: the one that `trapline crawl` would use with the same options,
-    and with those of --config.
+    If you give the folder of a crawl, this is the configuration of that crawl. Otherwise it is the configuration that `trapline crawl`
+    would have with the same arguments and options.
     """
     if len(urls) == 1 and Path(urls[0]).is_dir():
         refuse(requested.given, "has no effect on the configuration of an existing crawl; omit it")

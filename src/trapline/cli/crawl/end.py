@@ -193,7 +193,7 @@ def _rejected(summary: dict[str, Any], folder: Path) -> Iterator[str]:
 
     if summary["abandoned_sites"]:
         abandoned_sites = counts(summary["abandoned_sites_by_kind"], ABANDONED)
-        yield f"abandoned sites: {abandoned_sites}; the reason for one: trapline explain {folder} SITE"
+        yield f"abandoned sites: {abandoned_sites}; to see why, run: trapline explain {folder} SITE"
     if summary["rejected_links"]:
         yield f"rejected links: {counts(summary['rejected_links'], REJECTED)}"
 

@@ -88,7 +88,7 @@ SCOPE = Section(
         ("--exclude-mime", "exclude_mimes", Many("TYPE"), (), "Read no bodies of this media type. Repeatable."),
         (
             "--sitemaps/--no-sitemaps", "sitemaps", None, None,
-            "Read sitemaps and feeds, to find pages without links. [yes, unless --scope any]",
+            "Also find pages through sitemaps and feeds. [yes, unless --scope any]",
         ),
         (
             "--requisites/--no-requisites", "requisites", None, None,
@@ -96,7 +96,7 @@ SCOPE = Section(
         ),
         (
             "--archive", "archive", None, False,
-            "Archive for replay: --requisites --sitemaps --metadata, unless you say otherwise.",
+            "Archive pages for replay: same as --requisites --sitemaps --metadata.",
         ),
     ),
 )  # fmt: skip
@@ -131,7 +131,7 @@ REFRESH = Section(
             "refresh_price",
             real(),
             None,
-            "Refetch only pages worth this or more, before new pages. [use --refresh-share]",
+            "Refetch only pages of at least this value, before new pages. [use --refresh-share]",
         ),
         (
             "--refresh-rate",
@@ -152,7 +152,7 @@ NETWORK = Section(
         ),
         (
             "--bandwidth", "bandwidth", rate(), None,
-            "Most bytes or bits per second in total: 20kB, 1Mbit (B in papers). [unlimited]",
+            "Maximum bytes or bits per second: 20kB, 1Mbit (B in the papers). [unlimited]",
         ),
         ("--site-bandwidth", "site_bandwidth", rate(), None, "Maximum bytes or bits per second from one site. [unlimited]"),
         ("--timeout", "total_s", seconds(0.1), 120.0, "Time limit for one page."),
@@ -171,18 +171,18 @@ REQUESTS = Section(
     "Requests",
     (
         ("--contact", "contact", (str, "URL"), "", "URL that tells site owners who you are. It is added to the user agent."),
-        ("--user-agent", "user_agent", (str, "TEXT"), "", "User agent, without --contact. [trapline/VERSION]"),
-        ("--robots-token", "robots_token", (str, "TOKEN"), "trapline", "Product token whose rules in robots.txt files hold."),
-        ("--header", "headers", Many("NAME:VALUE"), (), "Header of every request, without secrets. Repeatable."),
+        ("--user-agent", "user_agent", (str, "TEXT"), "", "User agent. --contact is added to it. [trapline/VERSION]"),
+        ("--robots-token", "robots_token", (str, "TOKEN"), "trapline", "Obey the rules that robots.txt files have for this name."),
+        ("--header", "headers", Many("NAME:VALUE"), (), "Header to send with every request. Put secrets into --credentials. Repeatable."),
         (
             "--credentials", "credentials", (_FILE, "FILE"), None,
-            "File with passwords, tokens or secret headers of sites and proxy (TOML, netrc).",
+            "TOML or netrc file with passwords, tokens or secret headers for sites and the proxy.",
         ),
         ("--cookies", "cookies", (_FILE, "FILE"), None, "File with cookies to send, in Netscape format."),
-        ("--accept-cookies", "accept_cookies", None, False, "Send cookies that servers set back to them."),
+        ("--accept-cookies", "accept_cookies", None, False, "Accept cookies from servers, and send them with later requests."),
         ("--proxy", "proxy", (str, "URL"), "", "Proxy for all requests: http://HOST:PORT or socks5://HOST:PORT."),
-        ("--proxy-names", "proxy_names", None, False, "Give the proxy names of servers, which it looks up itself."),
-        ("--no-robots", "no_robots", None, False, "Ignore the rules of robots.txt files of --own-hosts."),
+        ("--proxy-names", "proxy_names", None, False, "Let the proxy look up the addresses of servers."),
+        ("--no-robots", "no_robots", None, False, "Ignore robots.txt rules on the hosts of --own-hosts."),
     ),
 )  # fmt: skip
 SHOWN = Section(

@@ -57,6 +57,8 @@ def _read(context: click.Context, _: click.Parameter, file: Path | None) -> None
         }
     for key, value in table.items():
         param = params.get(key.replace("_", "-"))
+        if param is None and isinstance(value, dict):
+            raise ConfigError(f"--config {file}: [{key}]: options belong to no table; remove this line")
         if param is None or param.name is None:
             raise ConfigError(f"--config {file}: there is no option {key!r}; {nearest(key, params)}")
         if param.name in found:

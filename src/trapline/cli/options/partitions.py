@@ -124,16 +124,16 @@ LIVE = Section(
         (
             "--partition", "partition", (str, "NAME"), None,
             "How to choose the owner of a page: address, rendezvous, site-hash, url-hash or suffix. "
-            "[address; with --ip-delay 0 or a mode other than exchange: rendezvous]",
+            "[address; rendezvous if --mode is not exchange or --ip-delay is 0]",
         ),
         *(row for row in PARTITIONS.rows if row[1] == "suffixes"),
         (
             "--exchange-every", "exchange_every", count(1), None,
-            "Pages that a process fetches between two exchanges. [at most 48]",
+            "Pages that a process fetches between two exchanges. [a batch: 48 pages or fewer]",
         ),
         (
             "--replicate", "replicate", count(1, MOST_REPLICATED), None,
-            "Add the N most linked URLs in --in-links to the seeds, and never send them.",
+            "Add the N most linked URLs of --in-links to the seeds. No process sends these URLs.",
         ),
         (
             "--in-links", "in_links", (click.Path(path_type=Path, exists=True), "DIR"), None,
@@ -141,7 +141,7 @@ LIVE = Section(
         ),
         (
             "--own-hosts", "own_hosts", Many("HOST"), (),
-            "Crawl only your HOST and its subdomains; delays hold per process. Repeatable.",
+            "Crawl only your HOST and its subdomains; no delay between processes. Repeatable.",
         ),
     ),
 )  # fmt: skip

@@ -209,7 +209,9 @@ def trace_of(spec: str, pages: int, seed: int) -> "Trace":
 def check_history(spec: str) -> None:
     """Raise `ConfigError` if there is no such history. Called before anything that takes long."""
     if not times_of(spec) and not located(spec).exists():
-        raise ConfigError(f"--changes {spec}: no such file; give the file of a trace, peps, poisson:GAP or bursty:GAP")
+        raise ConfigError(
+            f"--changes {spec}: no such file; give a trace file, or one of: peps, poisson:GAP, bursty:GAP"
+        )
 
 
 def times_of(spec: str) -> list[float]:

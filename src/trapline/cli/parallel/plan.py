@@ -106,7 +106,7 @@ def plan(options: PlanOptions, as_json: bool) -> None:
     """Plan a crawl: how many processes it needs, their mode, the coverage, and how often they exchange URLs.
 
     The plan follows Cho and Garcia-Molina (2002), with costs measured on Trapline; see docs/parallel-plan.md. It ignores politeness:
-    a large site takes long, however many processes there are. The last row is the command to crawl by.
+    a large site takes long, however many processes there are. The last row of the table is the command to run.
     """
     from trapline.parallel.simulated import planning
 

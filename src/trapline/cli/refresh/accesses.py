@@ -53,7 +53,7 @@ class AccessLogFile(NamedTuple):
 def accesses(folder: Path, logs: Sequence[str], site: str, robots: bool, again: bool) -> None:
     """Read access logs, to learn how often people access the pages of the crawl in DIR. LOG may be gzipped; -: stdin.
 
-    A LOG has the combined format of web servers, or on each line a URL, a tab, and either a count or a time in seconds since 1970.
+    A LOG is in the combined log format of web servers, or each line has a URL, a tab, and a count or a time in seconds since 1970.
     The crawl adds up all accesses since its start, so the logs of all sites must cover the same time. See docs/signals.md.
     """
     from trapline.crawler.files.layout import connect
@@ -148,7 +148,7 @@ def _nothing_counts(log: AccessLogFile) -> str:
     if lines[ELSEWHERE]:
         return f"{log.name}: its lines do not name the site; give it, such as --site https://example.org"
     rejected = ", ".join(f"{count:,} {what}" for what, count in lines.items()) or "the log is empty"
-    return f"{log.name}: no line can be used ({rejected}); give an access log, or lines of a URL, a tab, and a count or time"
+    return f"{log.name}: no line can be used ({rejected}); give an access log, or a file whose lines have a URL, a tab, and a count or time"
 
 
 def _say(log: AccessLogFile, known: KnownAccesses, folder: Path) -> None:

@@ -92,7 +92,7 @@ _WORLD = Section(
             "calibrated",
             None,
             False,
-            "Publish --schedule-precision as the probability of each update time, instead of 1.",
+            "Publish each update time with the probability --schedule-precision, instead of 1.",
         ),
         (
             "--cycle",

@@ -72,7 +72,7 @@ _HOW = Section(
             "calibrated",
             None,
             False,
-            "Figure 5: publish the precision of a schedule as the probability of each update time, instead of 1.",
+            "Figure 5: publish each update time with the precision of its schedule as its probability, instead of 1.",
         ),
     ),
 )

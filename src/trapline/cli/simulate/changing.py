@@ -62,7 +62,7 @@ CHANGES = Section(
     ),
 )
 REFRESH = Section(
-    "Refresh of a changing web (with lists, one crawl runs for each combination)",
+    "Refresh of a changing web (if you give lists, each combination is one crawl)",
     (
         (
             "--refresh-policy",
@@ -90,7 +90,7 @@ REFRESH = Section(
             "prices",
             (str, "X,..."),
             None,
-            "Refetch only pages worth this or more, before new pages. [use --refresh-share]",
+            "Refetch only pages of at least this value, before new pages. [use --refresh-share]",
         ),
         ("--refresh-rate", "rate", real(1e6), None, "Maximum number of refetches per second, on average. [unlimited]"),
     ),

@@ -45,8 +45,8 @@ class ScopeCounts(NamedTuple):
     @property
     def note(self) -> str:
         return (
-            f"the scope has changed: {counted(self.left, 'waiting page')} out of scope now,"
-            f" {counted(self.entered, 'page')} in scope that had been rejected"
+            f"the scope has changed: {counted(self.left, 'waiting page')} left it,"
+            f" and {counted(self.entered, 'rejected page')} entered it"
         )
 
 

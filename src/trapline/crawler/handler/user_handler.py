@@ -61,7 +61,8 @@ def _checked(text: str, folder: str) -> Any:
     module = _tried(text, lambda: _file(Path(where)) if where.endswith(".py") else _module(where, folder))
     if not hasattr(module, name):
         names = [one for one, value in vars(module).items() if callable(value) and not one.startswith("_")]
-        raise ConfigError(f"--handler {text}: the module has no {name!r}; {nearest(name, names)}")
+        hint = nearest(name, names) if names else "it has no public function at all"
+        raise ConfigError(f"--handler {text}: the module has no function {name!r}; {hint}")
     found = getattr(module, name)
     if not callable(found):
         raise ConfigError(f"--handler {text}: {name} is neither a function nor a class; {_FORMS}")

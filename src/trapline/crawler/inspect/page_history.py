@@ -131,13 +131,9 @@ def _nearest_page(database: sqlite3.Connection, url: str) -> str:
 
 def _near(name: str, known: list[str]) -> str:
     hint = nearest(name, known)
-    return (
-        hint
-        if hint.startswith("did you mean")
-        else f"it knows {len(known):,} others, such as {known[0]}"
-        if known
-        else "it knows none"
-    )
+    if hint.startswith("did you mean"):
+        return hint
+    return f"one that it knows is {known[0]}" if known else "it knows none"
 
 
 def page_account(database: sqlite3.Connection, target: Target) -> PageHistory:

@@ -62,8 +62,7 @@ def _where(folder: Path) -> tuple[Pass, Address]:
         if not folder.exists():
             raise ConfigError(f"{folder}: no such folder; name the folder of a crawl of several processes")
         raise ConfigError(
-            f"{folder}: not a crawl of several processes; name the folder of one,"
-            " or show a crawl of one process with `trapline status`"
+            f"{folder}: not a crawl of several processes; for a crawl of one process, use `trapline status`"
         )
     try:
         found = json.loads((folder / WHERE).read_text())
