@@ -41,11 +41,11 @@ def verdicts_by_web(runs: list[Found]) -> str:
     for run in runs:
         for name, text, *_, verdict, _ in claims(run):
             item, _, number = name.partition(", web ")
-            web = run["webs"][int(number or 1) - 1].split(",")[0]
+            web = run["webs"][int(number or 1) - 1].split(", ")[0]
             if web not in columns:
                 columns.append(web)
             rows.setdefault((item, text), {})[web] = verdict.strip("*")
-    body = [[*key, *(found.get(web, "-") for web in columns)] for key, found in rows.items()]
+    body = [[*key, *(found.get(web, "-") for web in columns)] for key, found in sorted(rows.items(), key=lambda row: row[0][0])]
     return table(["item", "claim", *columns], body)
 
 
