@@ -17,7 +17,7 @@ from tests.fetch.name_server import Name
 from tests.testweb.webs import numbered
 from trapline.cli import run
 from trapline.cli.crawl.options import SECTIONS
-from trapline.crawler.engine.crawler import Crawler
+from trapline.crawler.engine.fetch_results import FetchResults
 from trapline.crawler.engine.options import CONNECTIONS, PAUSE_S, CrawlOptions, live_rules
 from trapline.crawler.files import opening as seeds
 from trapline.fetch.limits import Limits
@@ -386,18 +386,18 @@ def test_a_note_says_that_quality_defaults_to_opic(
 def test_an_internal_error_ends_the_crawl_and_leaves_a_resumable_folder(
     server: Served, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, kind: type[Exception], code: int
 ) -> None:
-    folder, own = tmp_path / "out", Crawler.answered
+    folder, own = tmp_path / "out", FetchResults.answered
 
-    def broken(self: Crawler, *args: Any) -> Any:
+    def broken(self: FetchResults, *args: Any) -> Any:
         if self.tally.fetched == 7:
             raise kind("site 3")
         return own(self, *args)
 
-    monkeypatch.setattr(Crawler, "answered", broken)
+    monkeypatch.setattr(FetchResults, "answered", broken)
     assert run(["crawl", *server.seed_urls, *FAST, "-o", str(folder)]) == code
     said = capsys.readouterr().err
     assert kind.__name__ in said and "this is a defect of Trapline" in said and "Traceback" not in said
-    monkeypatch.setattr(Crawler, "answered", own)
+    monkeypatch.setattr(FetchResults, "answered", own)
     assert run(["crawl", "--resume", str(folder), "--quiet"]) == 0
     assert len(CrawlResult(folder).targets()) == len(set(CrawlResult(folder).rows("select page from fetch"))) == 18
 

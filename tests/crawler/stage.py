@@ -20,8 +20,8 @@ from trapline.crawler.discovery.site_resolver import SiteResolver
 from trapline.crawler.discovery.sites import Site, Sites
 from trapline.crawler.discovery.url_store import UrlStore
 from trapline.crawler.engine import live
-from trapline.crawler.engine.crawler import Crawler, CrawlerSettings, Goals
-from trapline.crawler.engine.options import AGENT, CrawlOptions, RefreshOptions
+from trapline.crawler.engine.crawler import Crawler
+from trapline.crawler.engine.options import AGENT, CrawlerSettings, CrawlOptions, Goals, RefreshOptions
 from trapline.crawler.engine.page_quality import PageScoring
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED, Batch, Fetched, RobotsFetched
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from tests.crawler.stage import A, B, Stage, Wire
-from trapline.crawler.engine.crawler import Goals
+from trapline.crawler.engine.options import Goals
 from trapline.crawler.engine.records import PageRequisite
 from trapline.crawler.engine.status import DRAINED, MAX_PAGES
 from trapline.crawler.requisites import requisite_queue

@@ -343,7 +343,7 @@ def test_accesses_of_an_unfetched_page_count_when_it_is_fetched(stage: Stage, tm
         assert receive(stage, f"{A}/3", ACCESS, p=5.0) == "not fetched yet"
     receive(stage, f"{A}/1", ACCESS, p=3.0)
     if stopped:
-        stage.crawler.signal_intake = resumed(stage, tmp_path / "c")
+        stage.crawler.results.signal_intake = resumed(stage, tmp_path / "c")
     stage.passes(20.0)
     answer_next(stage, b"<p>three", {})
     assert [explained(stage, page)["accesses"] for page in range(3)] == [3, 0, 10]
@@ -400,7 +400,8 @@ def test_a_long_list_waits_in_its_compressed_form(stage: Stage, packed: str) -> 
 def test_a_long_compressed_list_is_read_to_its_end(stage: Stage) -> None:
     """The second reading decodes as many bytes as the first."""
     assert stage.signal_intake is not None
-    stage.crawler._settings = replace(stage.crawler._settings, expanded_bytes=Limits.expanded_bytes)
+    results = stage.crawler.results
+    results._settings = replace(results._settings, expanded_bytes=Limits.expanded_bytes)
     manual = stage.signal_intake.published_lists._offload = ManualOffload(10_000_000)
     receive(stage, f"{A}/map.xml")
     stage.passes(20.0)

@@ -18,8 +18,9 @@ from trapline.crawler.discovery.scope import Scope
 from trapline.crawler.discovery.seen import SeenTable
 from trapline.crawler.discovery.sites import Site, Sites
 from trapline.crawler.discovery.url_store import UrlStore
-from trapline.crawler.engine.crawler import Crawler, CrawlerSettings, Goals
+from trapline.crawler.engine.crawler import Crawler
 from trapline.crawler.engine.fetch_record import PageRequest
+from trapline.crawler.engine.options import CrawlerSettings, Goals
 from trapline.crawler.engine.page_quality import PageScoring
 from trapline.crawler.engine.records import Batch, Fetched
 from trapline.crawler.engine.status import CrawlTally
@@ -122,7 +123,7 @@ class VirtualWorld:
         page = self.page_at[urls[at]]
         began = self._now + self._pause_s if at else self._now + float(self._connection_s[self._graph.site[page]])
         request = PageRequest(visit.pages[at], urls[at], self._now + (self._pause_s if at else 0.0), b"")
-        self.crawler.requested(visit)
+        self.crawler.results.requested(visit)
         result = self._fate(page, visit.pages[at])
         moment = began + (self._timeout_s if result == FAILED else float(self._latency_s[page]))
         self._at(moment, COMPLETION, lambda: self._answer(visit, site, urls, at, request, result))
@@ -136,10 +137,10 @@ class VirtualWorld:
     def _answer(self, visit: Visit, site: Site, urls: list[str], at: int, request: PageRequest, result: int) -> None:
         page = self.page_at[request.url]
         if result == FAILED:
-            self.crawler.failed(visit, site, request, failure.TIMEOUT, "")
+            self.crawler.results.failed(visit, site, request, failure.TIMEOUT, "")
         else:
             body, status = (self._html(page), 200) if result == FETCHED else (b"", 404)
-            self.crawler.answered(visit, site, request, answer(body, float(self._latency_s[page]), status), "")
+            self.crawler.results.answered(visit, site, request, answer(body, float(self._latency_s[page]), status), "")
         most = int(self._requests[self._graph.site[page]])
         if result == FAILED or at + 1 == len(urls) or at + 1 == most:
             self._end(visit, site, at + 1 if at + 1 == most else 0)

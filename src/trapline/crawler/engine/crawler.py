@@ -1,87 +1,38 @@
-"""The crawler: asks the frontier for the next visit, starts it, and reports its results to the frontier.
+"""The crawler: asks the frontier for the next visit, starts it, and ends it.
 
 These are steps 4 and 8 in docs/architecture.md. The crawler opens no socket and reads no clock. A `World` (world.py)
 does: the live web (live.py) or virtual time (tests). The order of a crawl is therefore decided here and in the frontier
 alone, and tests can compare it with the simulator's.
 
-Two parties call the crawler: the world, for timers and for the store, and the visits (visit.py), which report each page
-as it arrives and then the end of the visit. Every event that may allow a new visit calls `soon`. The frontier is then
-asked once for all of these events, after everything else that happens at this moment, as in the simulator.
+Two parties call the crawler: the world, for timers and for the store, and the visits (visit.py), which ask what they may do and
+report their end. The pages that arrive meanwhile are reported to `FetchResults` (fetch_results.py). Every event that may allow a
+new visit calls `soon`. The frontier is then asked once for all of these events, after everything else that happens at this
+moment, as in the simulator.
 """
 
 import math
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
-import numpy as np
-
-from trapline.crawler.discovery.link_resolver import LinkResolver, ResolvedLinks
+from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.discovery.sites import Site
 from trapline.crawler.engine.extra_requests import ExtraRequests, ExtraSource
-from trapline.crawler.engine.fetch_record import PageRequest, answer, no_answer
-from trapline.crawler.engine.judge import FetchVerdict, judge
+from trapline.crawler.engine.fetch_results import FetchResults
+from trapline.crawler.engine.options import CrawlerSettings
 from trapline.crawler.engine.other_partitions import OtherPartitions
 from trapline.crawler.engine.out_of_band import OutOfBandFetches
 from trapline.crawler.engine.page_quality import PageScoring
-from trapline.crawler.engine.page_stream import PageDetails, PageStream
-from trapline.crawler.engine.records import (
-    AS_BEFORE,
-    OUT_OF_BAND,
-    RETURNED,
-    SITE_FAILED,
-    VISITS,
-    AbandonedSite,
-    CrawlProgress,
-    Fetched,
-)
-from trapline.crawler.engine.status import (
-    DRAINED,
-    MAX_BYTES,
-    MAX_PAGES,
-    WORDS,
-    CrawlTally,
-    UnansweredSeeds,
-    is_page,
-    next_visit,
-)
+from trapline.crawler.engine.records import VISITS, AbandonedSite, CrawlProgress
+from trapline.crawler.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, CrawlTally, next_visit
+from trapline.crawler.engine.waiting_visits import WaitingVisits
 from trapline.crawler.engine.world import Timer, World
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch
 from trapline.crawler.recrawl.published_lists import PublishedLists
 from trapline.crawler.recrawl.signal_intake import SignalIntake
 from trapline.crawler.requisites.page_requisites import PageRequisites
 from trapline.crawler.store.outbox import Outbox
-from trapline.fetch import failure
-from trapline.fetch.http.response import Response
-from trapline.fetch.urls import canonical
-from trapline.frontier import FAILED, FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Visit, WaitUntil
+from trapline.frontier import REFUSED, Drained, Frontier, Outcome, Rescore, Visit, WaitUntil
 from trapline.frontier.layout import Array
 from trapline.units import counted
-
-_MOST_SCOPE_NOTES = 5
-_CONDITION = b"\r\nIf-"  # in a conditional request: If-None-Match, If-Modified-Since, or both
-_NO_PAGES = np.zeros(0, np.int32)
-_NO_LINKS = ResolvedLinks(_NO_PAGES)
-_NO_DETAILS = PageDetails()
-
-
-@dataclass(frozen=True, slots=True)
-class Goals:
-    """Numbers of pages and bytes at which a crawl stops. Infinity: no limit."""
-
-    pages: float = math.inf
-    bytes: float = math.inf
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlerSettings:
-    """Settings that stay the same during a run."""
-
-    connections: int  # most connections at the same time
-    agent: str  # the product token by which robots.txt files address this crawler
-    expanded_bytes: int  # largest size of a page after its content coding is removed; a longer page is not read
-    abandon: int  # number of consecutive failed visits after which a site is abandoned
-    goals: Goals = field(default_factory=Goals)
-    keep_hrefs: bool = False  # whether the store also receives the links as they are written on the page
 
 
 class Crawler:
@@ -104,26 +55,31 @@ class Crawler:
         `others`: the other partitions, if the crawl is one of several. The crawl then does not end when it has nothing to do,
         because they may send it pages."""
         self.frontier, self.link_resolver, self.outbox = frontier, link_resolver, outbox
-        self._settings, self._scoring = settings, scoring
+        self._settings = settings
         # Whether every fetched page may allow a new visit: new scores or a new batch may be due.
         self._on_every_page = scoring.keep_links is not None or frontier.rules.batch > 0
         self.tally = tally or CrawlTally()
-        self.refetch, self.signal_intake, self.others = refetch, signal_intake, others
+        self.refetch, self.others = refetch, others
         self.published_lists = signal_intake.published_lists if signal_intake is not None else published_lists
         self.requisites = requisites
         self.out_of_band = OutOfBandFetches(frontier, lambda site: self.extra.needs_visit(site))
+        self.results = FetchResults(
+            *(frontier, link_resolver, outbox, settings, scoring, self.tally, self.out_of_band),
+            refetch=refetch,
+            signal_intake=signal_intake,
+            published_lists=self.published_lists,
+            requisites=requisites,
+            others=others,
+        )
         self.extra = self._extra_requests()
         self._next = frontier.next if refetch is None else refetch.agenda.next
         self.active = 0  # visits under way
-        self.unanswered_seeds = UnansweredSeeds(settings.abandon)
-        self.scope_notes: list[str] = []  # for the user: redirects of seeds that the scope followed
         self.stopped_by = ""
         # Limit for the pages fetched and in flight. One of several partitions may have a share of the goal.
         self.most_pages = settings.goals.pages
         # Returns whether the store is behind, or the program that takes the pages.
         self.full: Callable[[], bool] = lambda: False
-        self.stream: PageStream | None = None  # to the program that takes the pages; None: there is none
-        self._waiting = Waiting()
+        self._waiting = WaitingVisits()
         self._asking = self._is_scoring = False
         self._has_room = True  # for pages, when visits were last looked for; known in crawls with requisites
         self._discovered = 0
@@ -138,11 +94,12 @@ class Crawler:
             [source for source in sources if source is not None],
             self._settings.agent,
             self._settings.expanded_bytes,
-            self._keep,
+            self.results.keep,
         )
 
     def begin(self, world: World) -> None:
         self._world = world
+        self.results.begin(world, self.extra, self._wake_free, self._stop_at_goals)
         if self.published_lists is not None:
             self.published_lists.was_read = self.soon
         self.extra.begin(lambda: self.requisites is None or self.used < self.most_pages, self.soon)
@@ -233,6 +190,20 @@ class Crawler:
     def _woken(self) -> None:
         self._wakes_at, self._timer = math.inf, None
         self.soon()
+
+    def _wake_free(self, result: int) -> None:
+        """Ask the frontier again if a connection is free and this result may allow a visit. A page without new links allows
+        none, unless scores or a batch may be due, or the site may give another page in place of a refused one."""
+        if self.active < self._settings.connections and (
+            self._on_every_page or result == REFUSED or self._has_discovered()
+        ):
+            self.soon()
+
+    def _has_discovered(self) -> bool:
+        """Return whether pages were discovered since the last call. The number of registered pages does not show this: a page
+        that was too deep when it was registered may be discovered later."""
+        before, self._discovered = self._discovered, self.frontier.discoveries
+        return self._discovered > before
 
     def address_found(self, site: Site) -> None:
         """Note that the site has an address now, or another one."""
@@ -336,221 +307,15 @@ class Crawler:
         is_known = self.published_lists is not None and page in self.published_lists.queue
         return is_known or self.link_resolver.is_seed(url)
 
-    # ---- what visits report
-
-    def answered(
-        self, visit: Visit, site: Site, request: PageRequest, response: Response, address: str
-    ) -> FetchVerdict:
-        """Judge the response to a request, report it to the frontier, and pass it to the store. Return the verdict."""
-        if request.source is not None:
-            return self.extra.answered(request.source, visit, site, request, response, address, self._world.now())
-        if visit in self.out_of_band:
-            return self._out_of_band_answered(visit, site, request, response, address)
-        now = self._world.now()
-        is_refetch = self.refetch is not None and self.refetch.is_refetch(request.page)
-        verdict = judge(
-            response,
-            self._settings.agent,
-            self._settings.expanded_bytes,
-            now,
-            is_refetch and _CONDITION in request.request,
-            self.refetch is not None,
-            self.published_lists is not None and self.published_lists.reads(request.url),
-        )
-        self.tally.in_flight -= 1
-        if 300 <= response.status < 400 and verdict.links:
-            self._redirected(request.url, verdict.links[0])
-        if self._scoring.program is not None:
-            self._judge_quality(visit, site, request, response, address, verdict, is_refetch)
-        links, foreign = (
-            self.link_resolver.pages_of(request.url, verdict.base, verdict.links, now) if verdict.links else _NO_LINKS
-        )
-        if self._scoring.program is not None:
-            self._scoring.program.forget()
-        if self.requisites is not None:
-            links = self.requisites.queue.without_fetched(links)
-        # Before the report, which may change the quality.
-        is_new = verdict.result == FETCHED and not is_refetch
-        page_quality = self._scored(request, links) if is_new else 0.0
-        hrefs = list(verdict.links) if self._settings.keep_hrefs else ()
-        own_links = links[: len(links) - len(foreign)]  # the links to other partitions are at the end
-        record = answer(visit, site, request, response, address, verdict, hrefs, own_links.tobytes())
-        if page_quality and is_page(record):
-            self.tally.quality += page_quality
-        if self.refetch is not None:
-            record = self.refetch.compared(record, verdict, response)
-        if foreign and self.others is not None:
-            is_known = record.changed == 0 and not self.others.have_grown
-            record = record._replace(elsewhere=AS_BEFORE if is_known else foreign)
-        self._report(visit, record, now, links, response.own_s, page_quality)
-        if record.result == FETCHED:
-            self._pass_on(request, verdict, response, foreign, len(links), is_refetch)
-        details = PageDetails(verdict.links, verdict.base, page_quality) if self.stream is not None else _NO_DETAILS
-        self._keep(record, is_refetch, details, own_links)
-        self._stop_at_goals()
-        return verdict
-
-    def _judge_quality(
-        self,
-        visit: Visit,
-        site: Site,
-        request: PageRequest,
-        response: Response,
-        address: str,
-        verdict: FetchVerdict,
-        is_refetch: bool,
-    ) -> None:
-        """Let the program compute the quality of a new page, before its links are resolved: they inherit it."""
-        program = self._scoring.program
-        assert program is not None and self.stream is not None
-        if verdict.result == FETCHED and not is_refetch and not 300 <= response.status < 400:
-            record = answer(visit, site, request, response, address, verdict, (), b"")
-            program.judge(self.stream.preview(record, PageDetails(verdict.links, verdict.base)))
-        else:
-            program.inherit(request.page)
-
-    def _scored(self, request: PageRequest, links: Array) -> float:
-        """Keep the links of a new page for scores if there are any, and return the quality of the page."""
-        quality = self._scoring.quality(request)
-        if self._scoring.keep_links is not None:
-            self._scoring.keep_links(request.page, links)
-        return quality
-
-    def _pass_on(
-        self,
-        request: PageRequest,
-        verdict: FetchVerdict,
-        response: Response,
-        foreign: Sequence[str],
-        links: int,
-        is_refetch: bool,
-    ) -> None:
-        """Send the links of a fetched page that other partitions own, and read what the page says about other URLs."""
-        if foreign and self.others is not None:
-            if is_refetch:
-                self.others.send_refetched_links(request.page, foreign)
-            else:
-                self.others.send_links(request.page, foreign, links)
-        if self.signal_intake is not None:
-            self.signal_intake.listen(request.page, request.url, verdict, response, self._world.now())
-        elif self.published_lists is not None and response.status == 200:
-            self.published_lists.listen(request.page, request.url, verdict, response, self._world.now())
-        if self.requisites is not None:
-            self.requisites.read_page(request.page, request.url, verdict, response, self._world.now())
-
-    def _redirected(self, url: str, href: str) -> None:
-        """Count the target of a seed's redirect as a seed. This comes before the links are resolved, for the target is one."""
-        target = canonical(href, url)
-        redirects, is_wider = self.link_resolver.redirected(url, target) if target else (0, False)
-        if is_wider and len(self.scope_notes) < _MOST_SCOPE_NOTES:
-            self.scope_notes.append(f"{url} redirects to {target}; the scope follows")
-        if target and redirects and self.others is not None:
-            self.others.seed(target, redirects, is_wider)
-
-    def _out_of_band_answered(
-        self, visit: Visit, site: Site, request: PageRequest, response: Response, address: str
-    ) -> FetchVerdict:
-        """Record the response to an out-of-band fetch. The sites that wait for it have received it already (visit.py); for
-        everything else the page stays as it was."""
-        self.out_of_band.came(visit, request.page)
-        verdict = judge(response, self._settings.agent, self._settings.expanded_bytes, self._world.now(), False, False)
-        self._keep(answer(visit, site, request, response, address, verdict, (), b"")._replace(result=OUT_OF_BAND))
-        return verdict
-
-    def _report(
-        self, visit: Visit, record: Fetched, now: float, links: Array, own_s: float, page_quality: float = 0.0
-    ) -> None:
-        """Report a result to the frontier and to the refresher, which decide what is fetched next. The frontier is not told
-        of the refusal of a page that we have a copy of (`ConditionalRefetch.stands`)."""
-        if self.refetch is None or not self.refetch.stands(record):
-            self.frontier.report(visit, record.page, record.result, now, links, own_s)
-        if self.refetch is not None:
-            self.refetch.came(record, now, page_quality)
-        self._wake_free(record.result)
-
-    def _keep(
-        self,
-        record: Fetched,
-        is_refetch: bool = False,
-        details: PageDetails = _NO_DETAILS,
-        links: Array = _NO_PAGES,
-    ) -> None:
-        """Count the record and pass it to the store. This comes last, so that a batch contains all that follows from its pages."""
-        self.tally.note(record, is_refetch)
-        if self.stream is not None:
-            self.stream.came(self.outbox.number + 1, self.outbox.next_fetch, record, details, links)
-        self.outbox.fetched(record)
-
-    def _wake_free(self, result: int) -> None:
-        """Ask the frontier again if a connection is free and this result may allow a visit. A page without new links allows
-        none, unless scores or a batch may be due, or the site may give another page in place of a refused one."""
-        if self.active < self._settings.connections and (
-            self._on_every_page or result == REFUSED or self._has_discovered()
-        ):
-            self.soon()
-
-    def _has_discovered(self) -> bool:
-        """Return whether pages were discovered since the last call. The number of registered pages does not show this: a page
-        that was too deep when it was registered may be discovered later."""
-        before, self._discovered = self._discovered, self.frontier.discoveries
-        return self._discovered > before
-
-    def failed(self, visit: Visit, site: Site, request: PageRequest, kind: str, address: str) -> None:
-        """Report a page that was requested and not answered. It may be tried again."""
-        if request.source is not None:
-            self.extra.lost(request.source, visit, site, request, kind, address, self._world.now())
-            return
-        self._under_way(visit, -1)
-        self._without_answer(visit, site, request, FAILED, kind, address)
-
-    def site_failed(self, visit: Visit, site: Site, request: PageRequest, kind: str, why: str = "") -> None:
-        """Record that the site gave no connection or no robots.txt. `request`: the page that would have been next. The record
-        names this page, but the failure is not charged to it. `why`: the reason, for people."""
-        result = OUT_OF_BAND if visit in self.out_of_band else SITE_FAILED
-        if site.robots is None and self.link_resolver.is_seed(request.url):
-            self.unanswered_seeds.note(request.url, why or WORDS.get(kind, kind))
-        self._keep(no_answer(visit, site, request, result, kind, "", self._world.now()))
-
-    def disallowed(self, visit: Visit, site: Site, page: int, url: str) -> None:
-        """Report a page that robots.txt forbids. No request was sent."""
-        self._without_answer(visit, site, PageRequest(page, url, self._world.now(), b""), REFUSED, failure.ROBOTS, "")
-
-    def _without_answer(
-        self, visit: Visit, site: Site, request: PageRequest, result: int, kind: str, address: str
-    ) -> None:
-        now = self._world.now()
-        is_out_of_band = visit in self.out_of_band
-        record = no_answer(visit, site, request, OUT_OF_BAND if is_out_of_band else result, kind, address, now)
-        if is_out_of_band:
-            self.out_of_band.came(visit, request.page)
-        else:
-            self._report(visit, record, now, _NO_PAGES, math.nan)
-        self._keep(record)
-
-    def requested(self, visit: Visit) -> None:
-        self._under_way(visit, 1)
-
-    def _under_way(self, visit: Visit, more: int) -> None:
-        """Add `more` to the number of pages in flight, unless the visit is out-of-band."""
-        if visit not in self.out_of_band:
-            self.tally.in_flight += more
-
-    def withdrawn(self, visit: Visit, site: Site, requests: Collection[PageRequest], kind: str, address: str) -> None:
-        """Record pages that were requested and will not be answered. The frontier takes them back as they were."""
-        pages = [request for request in requests if request.source is None]
-        self._under_way(visit, -len(pages))
-        now, result = self._world.now(), OUT_OF_BAND if visit in self.out_of_band else RETURNED
-        for request in requests:
-            if request.source is not None:
-                self.extra.lost(request.source, visit, site, request, kind, address, now)
-            else:
-                self.outbox.fetched(no_answer(visit, site, request, result, kind, address, now))
+    # ---- the ends of visits and of sites
 
     def over(self, visit: Visit, site: Site, outcome: Outcome, fruitless: bool = False) -> None:
         """End a visit. `fruitless`: it brought no page. A site with some bad pages among good ones is not abandoned."""
         now = self._world.now()
         self.frontier.finish(visit, outcome, now)
-        self.unanswered_seeds.tried_again_at(max(self.frontier.open_at(site.id) - now, 0.0) if outcome.failed else 0.0)
+        self.results.unanswered_seeds.tried_again_at(
+            max(self.frontier.open_at(site.id) - now, 0.0) if outcome.failed else 0.0
+        )
         self.out_of_band.over(visit)
         if self.refetch is not None:
             self.refetch.over(visit, site, now)
@@ -593,41 +358,3 @@ class Crawler:
             self.active,
             tally.quality,
         )
-
-
-# ---- Visits that wait for the store, or for the end of a pause.
-#
-# The crawler adds a visit that has to wait. `store_has_room`, the timers, `end_pauses` and `leaves` remove it. A visit is identified by
-# the function that continues it.
-
-Resume = Callable[[], None]
-
-
-class Waiting:
-    def __init__(self) -> None:
-        self._for_store: dict[Resume, None] = {}
-        self._pausing: dict[Resume, Timer] = {}
-
-    def for_store(self, resume: Resume) -> None:
-        self._for_store[resume] = None
-
-    def pause(self, resume: Resume, moment: float, world: World) -> None:
-        self._pausing[resume] = world.call_at(moment, lambda: self._paused(resume))
-
-    def _paused(self, resume: Resume) -> None:
-        self._pausing.pop(resume).cancel()
-        resume()
-
-    def end_pauses(self) -> None:
-        for resume in list(self._pausing):
-            self._paused(resume)
-
-    def store_has_room(self) -> None:
-        waiting, self._for_store = self._for_store, {}
-        for resume in waiting:
-            resume()
-
-    def leaves(self, resume: Resume) -> None:
-        self._for_store.pop(resume, None)
-        if resume in self._pausing:
-            self._pausing.pop(resume).cancel()

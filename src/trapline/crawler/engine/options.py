@@ -157,6 +157,29 @@ class CrawlOptions:
         return cls(**values)
 
 
+# ---- What the crawler itself needs of the options.
+
+
+@dataclass(frozen=True, slots=True)
+class Goals:
+    """Numbers of pages and bytes at which a crawl stops. Infinity: no limit."""
+
+    pages: float = math.inf
+    bytes: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlerSettings:
+    """Settings that stay the same during a run."""
+
+    connections: int  # most connections at the same time
+    agent: str  # the product token by which robots.txt files address this crawler
+    expanded_bytes: int  # largest size of a page after its content coding is removed; a longer page is not read
+    abandon: int  # number of consecutive failed visits after which a site is abandoned
+    goals: Goals = field(default_factory=Goals)
+    keep_hrefs: bool = False  # whether the store also receives the links as they are written on the page
+
+
 def _known(kind: Any, values: dict[str, Any]) -> dict[str, Any]:
     """Return the values. Raise `ConfigError` if one of them is no field of the class."""
     names = {field.name for field in fields(kind)}

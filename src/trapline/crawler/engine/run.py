@@ -164,7 +164,7 @@ class LiveCrawl:
         assert self._folder is not None
         parts = (self._state.frontier, self._link_resolver, self._options, self._folder, self._others)
         counts = ScopeChange(*parts, self._outbox.flush).apply(now)
-        self._crawler.scope_notes.append(counts.note)
+        self._crawler.results.scope_notes.append(counts.note)
         self._outbox.meta[scope_change.KEY] = None
         self._outbox.flush(is_due=True)
 
@@ -176,7 +176,7 @@ class LiveCrawl:
         self._pace_meter = PaceMeter(self._state.frontier, self._state.sites, self._options)
         self._crawler.full = lambda: self._store.full
         if (stream := self._stream) is not None:
-            self._crawler.stream = stream
+            self._crawler.results.stream = stream
             self._crawler.full = lambda: self._store.full or stream.holds_up()
             if self._folder is not None:
                 depths = self._state.frontier.page_depths
@@ -307,7 +307,7 @@ class LiveCrawl:
             tally.rejected_links.most_common(MOST_ROWS),
             self._refetches(),
             handled=self._handler.counts if self._handler is not None else None,
-            notes=[*self._crawler.unanswered_seeds.notes, *self._crawler.scope_notes],
+            notes=[*self._crawler.results.unanswered_seeds.notes, *self._crawler.results.scope_notes],
             pace=self._pace(progress),
         )
 

@@ -100,6 +100,7 @@ class VisitWorker:
         "_paused_at",
         "_requests",
         "_responses",
+        "_results",
         "_robots",
         "_served",
         "_site",
@@ -116,6 +117,7 @@ class VisitWorker:
         self, web: VisitWeb, crawler: Crawler, visit: Visit, site: Site, urls: list[str], conditions: list[bytes]
     ) -> None:
         self._web, self._crawler, self._visit, self._site, self._urls = web, crawler, visit, site, urls
+        self._results = crawler.results
         self._conditions = conditions  # one for each page, or an empty list
         self._pages = list(visit.pages)  # pages and extra requests, in order; `_urls` has their URLs
         self._extras_left = -1  # number of extra requests (extra_requests.py) that may still be sent; -1: not known yet
@@ -199,12 +201,12 @@ class VisitWorker:
                 if source is not None:
                     source.disallowed(page)
                 else:
-                    crawler.disallowed(self._visit, site, page, url)
+                    self._results.disallowed(self._visit, site, page, url)
                 continue
             request = web.request_for(site, target, condition)
             self._requests.append(PageRequest(page, url, web.now(), request, source))
             if source is None:
-                crawler.requested(self._visit)
+                self._results.requested(self._visit)
             if site.private_headers is not None:
                 request = self._as_sent(request, target)
             if web.filters_types and (source is not None or crawler.may_be_list(page, url)):
@@ -280,7 +282,7 @@ class VisitWorker:
         if self._web.elsewhere.awaits(request.url) and not (self._conditions and response.status == NOT_MODIFIED):
             self._web.elsewhere.came(self._web, request.url, response)
             request = request._replace(marks=ROBOTS_FILE)
-        verdict = self._crawler.answered(self._visit, self._site, request, response, connection.address)
+        verdict = self._results.answered(self._visit, self._site, request, response, connection.address)
         self._served += 1
         self._fruitless = self._fruitless and verdict.result != FETCHED
         if response.allowed:
@@ -392,12 +394,12 @@ class VisitWorker:
         self._site.returned = None
         if len(self._requests) > 1:
             self._site.pipelining = False  # pipelining may be the cause
-        self._crawler.failed(self._visit, self._site, self._requests.popleft(), kind, address)
+        self._results.failed(self._visit, self._site, self._requests.popleft(), kind, address)
         self._leave(kind, address)
 
     def _leave(self, kind: str, address: str) -> None:
         """End the visit without waiting for the missing answers."""
-        self._crawler.withdrawn(self._visit, self._site, self._requests, kind, address)
+        self._results.withdrawn(self._visit, self._site, self._requests, kind, address)
         self._requests.clear()
         self._finish()
 
@@ -406,7 +408,7 @@ class VisitWorker:
         self._site_failed = True
         if self._at < len(self._pages):  # an out-of-band visit may have no page
             request = PageRequest(self._pages[self._at], self._urls[self._at], self._began, b"")
-            self._crawler.site_failed(self._visit, self._site, request, kind, self._why)
+            self._results.site_failed(self._visit, self._site, request, kind, self._why)
         self._finish()
         if kind == failure.CONNECT:
             self._web.next_address(self._site)

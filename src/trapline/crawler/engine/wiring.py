@@ -10,9 +10,9 @@ from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.discovery.scope import Scope
 from trapline.crawler.discovery.site_resolver import SiteResolver
 from trapline.crawler.discovery.url_store import UrlStore
-from trapline.crawler.engine.crawler import Crawler, CrawlerSettings, Goals
+from trapline.crawler.engine.crawler import Crawler
 from trapline.crawler.engine.live import LiveWeb
-from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
+from trapline.crawler.engine.options import CrawlerSettings, CrawlOptions, Goals, RefreshOptions
 from trapline.crawler.engine.other_partitions import Exchanged, OtherPartitions
 from trapline.crawler.engine.page_quality import PageScoring, Scores, page_quality
 from trapline.crawler.engine.partition_member import Member, PartitionExchange

@@ -1,7 +1,7 @@
 """The outbox collects everything that happened since the last batch, for the store. It decides only when a batch is full.
 
-These modules add to it: crawler/discovery/link_resolver.py (sites, pages, seeds), crawler/engine/crawler.py (fetches,
-abandoned sites), crawler/robots/site_robots.py (robots.txt), crawler/recrawl/signal_recorder.py (signals),
+These modules add to it: crawler/discovery/link_resolver.py (sites, pages, seeds), crawler/engine/fetch_results.py (fetches),
+crawler/engine/crawler.py (abandoned sites), crawler/robots/site_robots.py (robots.txt), crawler/recrawl/signal_recorder.py (signals),
 crawler/recrawl/listed_pages.py (listed pages), crawler/recrawl/list_queue.py (published lists),
 crawler/requisites/requisite_queue.py (requisites), crawler/files/checkpoint.py (which logs may be deleted),
 crawler/recrawl/conditional_refetch.py (copies from other partitions), crawler/engine/run.py (the pace). `flush` sends it to

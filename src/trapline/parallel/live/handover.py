@@ -76,8 +76,9 @@ class Handover:
 
     def open(self, crawler: Crawler) -> None:
         """Connect to the crawler and hand over. The crawl is about to begin, and no request is in flight."""
-        if crawler.refetch is not None and crawler.signal_intake is not None:
-            self._moved_pages = MovedPages(crawler.refetch, crawler.signal_intake)
+        signal_intake = crawler.results.signal_intake
+        if crawler.refetch is not None and signal_intake is not None:
+            self._moved_pages = MovedPages(crawler.refetch, signal_intake)
         self._requisites = crawler.requisites
         self._look()
         is_full = crawler.full

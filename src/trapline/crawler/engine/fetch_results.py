@@ -1,0 +1,272 @@
+"""The results of fetches: the frontier, the refresher, other partitions and the store learn of each page as it arrives.
+
+This is step 8 in docs/architecture.md, up to the end of the visit, which crawler.py handles. Visits (visit.py) call this module
+for each page that they have requested, whether or not it was answered. The module begins no visit and stops no crawl: it tells
+the crawler of each result, which does.
+"""
+
+import math
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+
+from trapline.crawler.discovery.link_resolver import LinkResolver, ResolvedLinks
+from trapline.crawler.discovery.sites import Site
+from trapline.crawler.engine.extra_requests import ExtraRequests
+from trapline.crawler.engine.fetch_record import PageRequest, answer, no_answer
+from trapline.crawler.engine.judge import FetchVerdict, judge
+from trapline.crawler.engine.options import CrawlerSettings
+from trapline.crawler.engine.other_partitions import OtherPartitions
+from trapline.crawler.engine.out_of_band import OutOfBandFetches
+from trapline.crawler.engine.page_quality import PageScoring
+from trapline.crawler.engine.page_stream import PageDetails, PageStream
+from trapline.crawler.engine.records import AS_BEFORE, OUT_OF_BAND, RETURNED, SITE_FAILED, Fetched
+from trapline.crawler.engine.status import WORDS, CrawlTally, UnansweredSeeds, is_page
+from trapline.crawler.engine.world import World
+from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch
+from trapline.crawler.recrawl.published_lists import PublishedLists
+from trapline.crawler.recrawl.signal_intake import SignalIntake
+from trapline.crawler.requisites.page_requisites import PageRequisites
+from trapline.crawler.store.outbox import Outbox
+from trapline.fetch import failure
+from trapline.fetch.http.response import Response
+from trapline.fetch.urls import canonical
+from trapline.frontier import FAILED, FETCHED, REFUSED, Frontier, Visit
+from trapline.frontier.layout import Array
+
+_MOST_SCOPE_NOTES = 5
+_CONDITION = b"\r\nIf-"  # in a conditional request: If-None-Match, If-Modified-Since, or both
+_NO_PAGES = np.zeros(0, np.int32)
+_NO_LINKS = ResolvedLinks(_NO_PAGES)
+_NO_DETAILS = PageDetails()
+
+
+class FetchResults:
+    def __init__(
+        self,
+        frontier: Frontier,
+        link_resolver: LinkResolver,
+        outbox: Outbox,
+        settings: CrawlerSettings,
+        scoring: PageScoring,
+        tally: CrawlTally,
+        out_of_band: OutOfBandFetches,
+        *,
+        refetch: ConditionalRefetch | None,
+        signal_intake: SignalIntake | None,
+        published_lists: PublishedLists | None,
+        requisites: PageRequisites | None,
+        others: OtherPartitions | None,
+    ) -> None:
+        """The parameters are those of `Crawler`. `out_of_band`: knows which visits are out-of-band."""
+        self._frontier, self._link_resolver, self._outbox = frontier, link_resolver, outbox
+        self._settings, self._scoring, self._tally = settings, scoring, tally
+        self._out_of_band, self.refetch, self.signal_intake = out_of_band, refetch, signal_intake
+        self._published_lists, self._requisites, self.others = published_lists, requisites, others
+        self.unanswered_seeds = UnansweredSeeds(settings.abandon)
+        self.scope_notes: list[str] = []  # for the user: redirects of seeds that the scope followed
+        self.stream: PageStream | None = None  # to the program that takes the pages; None: there is none
+
+    def begin(
+        self, world: World, extra: ExtraRequests, reported: Callable[[int], None], arrived: Callable[[], None]
+    ) -> None:
+        """Begin to take results. `reported` is called when the frontier has a result, and `arrived` when the store has a page."""
+        self._world, self._extra, self._reported, self._arrived = world, extra, reported, arrived
+
+    # ---- answers
+
+    def answered(
+        self, visit: Visit, site: Site, request: PageRequest, response: Response, address: str
+    ) -> FetchVerdict:
+        """Judge the response to a request, report it to the frontier, and pass it to the store. Return the verdict."""
+        if request.source is not None:
+            return self._extra.answered(request.source, visit, site, request, response, address, self._world.now())
+        if visit in self._out_of_band:
+            return self._out_of_band_answered(visit, site, request, response, address)
+        now = self._world.now()
+        is_refetch = self.refetch is not None and self.refetch.is_refetch(request.page)
+        verdict = judge(
+            response,
+            self._settings.agent,
+            self._settings.expanded_bytes,
+            now,
+            is_refetch and _CONDITION in request.request,
+            self.refetch is not None,
+            self._published_lists is not None and self._published_lists.reads(request.url),
+        )
+        self._tally.in_flight -= 1
+        if 300 <= response.status < 400 and verdict.links:
+            self._redirected(request.url, verdict.links[0])
+        if self._scoring.program is not None:
+            self._judge_quality(visit, site, request, response, address, verdict, is_refetch)
+        links, foreign = (
+            self._link_resolver.pages_of(request.url, verdict.base, verdict.links, now) if verdict.links else _NO_LINKS
+        )
+        if self._scoring.program is not None:
+            self._scoring.program.forget()
+        if self._requisites is not None:
+            links = self._requisites.queue.without_fetched(links)
+        # Before the report, which may change the quality.
+        is_new = verdict.result == FETCHED and not is_refetch
+        page_quality = self._scored(request, links) if is_new else 0.0
+        hrefs = list(verdict.links) if self._settings.keep_hrefs else ()
+        own_links = links[: len(links) - len(foreign)]  # the links to other partitions are at the end
+        record = answer(visit, site, request, response, address, verdict, hrefs, own_links.tobytes())
+        if page_quality and is_page(record):
+            self._tally.quality += page_quality
+        if self.refetch is not None:
+            record = self.refetch.compared(record, verdict, response)
+        if foreign and self.others is not None:
+            is_known = record.changed == 0 and not self.others.have_grown
+            record = record._replace(elsewhere=AS_BEFORE if is_known else foreign)
+        self._report(visit, record, now, links, response.own_s, page_quality)
+        if record.result == FETCHED:
+            self._pass_on(request, verdict, response, foreign, len(links), is_refetch)
+        details = PageDetails(verdict.links, verdict.base, page_quality) if self.stream is not None else _NO_DETAILS
+        self.keep(record, is_refetch, details, own_links)
+        self._arrived()
+        return verdict
+
+    def _judge_quality(
+        self,
+        visit: Visit,
+        site: Site,
+        request: PageRequest,
+        response: Response,
+        address: str,
+        verdict: FetchVerdict,
+        is_refetch: bool,
+    ) -> None:
+        """Let the program compute the quality of a new page, before its links are resolved: they inherit it."""
+        program = self._scoring.program
+        assert program is not None and self.stream is not None
+        if verdict.result == FETCHED and not is_refetch and not 300 <= response.status < 400:
+            record = answer(visit, site, request, response, address, verdict, (), b"")
+            program.judge(self.stream.preview(record, PageDetails(verdict.links, verdict.base)))
+        else:
+            program.inherit(request.page)
+
+    def _scored(self, request: PageRequest, links: Array) -> float:
+        """Keep the links of a new page for scores if there are any, and return the quality of the page."""
+        quality = self._scoring.quality(request)
+        if self._scoring.keep_links is not None:
+            self._scoring.keep_links(request.page, links)
+        return quality
+
+    def _pass_on(
+        self,
+        request: PageRequest,
+        verdict: FetchVerdict,
+        response: Response,
+        foreign: Sequence[str],
+        links: int,
+        is_refetch: bool,
+    ) -> None:
+        """Send the links of a fetched page that other partitions own, and read what the page says about other URLs."""
+        if foreign and self.others is not None:
+            if is_refetch:
+                self.others.send_refetched_links(request.page, foreign)
+            else:
+                self.others.send_links(request.page, foreign, links)
+        if self.signal_intake is not None:
+            self.signal_intake.listen(request.page, request.url, verdict, response, self._world.now())
+        elif self._published_lists is not None and response.status == 200:
+            self._published_lists.listen(request.page, request.url, verdict, response, self._world.now())
+        if self._requisites is not None:
+            self._requisites.read_page(request.page, request.url, verdict, response, self._world.now())
+
+    def _redirected(self, url: str, href: str) -> None:
+        """Count the target of a seed's redirect as a seed. This comes before the links are resolved, for the target is one."""
+        target = canonical(href, url)
+        redirects, is_wider = self._link_resolver.redirected(url, target) if target else (0, False)
+        if is_wider and len(self.scope_notes) < _MOST_SCOPE_NOTES:
+            self.scope_notes.append(f"{url} redirects to {target}; the scope follows")
+        if target and redirects and self.others is not None:
+            self.others.seed(target, redirects, is_wider)
+
+    def _out_of_band_answered(
+        self, visit: Visit, site: Site, request: PageRequest, response: Response, address: str
+    ) -> FetchVerdict:
+        """Record the response to an out-of-band fetch. The sites that wait for it have received it already (visit.py); for
+        everything else the page stays as it was."""
+        self._out_of_band.came(visit, request.page)
+        verdict = judge(response, self._settings.agent, self._settings.expanded_bytes, self._world.now(), False, False)
+        self.keep(answer(visit, site, request, response, address, verdict, (), b"")._replace(result=OUT_OF_BAND))
+        return verdict
+
+    def _report(
+        self, visit: Visit, record: Fetched, now: float, links: Array, own_s: float, page_quality: float = 0.0
+    ) -> None:
+        """Report a result to the frontier and to the refresher, which decide what is fetched next. The frontier is not told
+        of the refusal of a page that we have a copy of (`ConditionalRefetch.stands`)."""
+        if self.refetch is None or not self.refetch.stands(record):
+            self._frontier.report(visit, record.page, record.result, now, links, own_s)
+        if self.refetch is not None:
+            self.refetch.came(record, now, page_quality)
+        self._reported(record.result)
+
+    def keep(
+        self,
+        record: Fetched,
+        is_refetch: bool = False,
+        details: PageDetails = _NO_DETAILS,
+        links: Array = _NO_PAGES,
+    ) -> None:
+        """Count the record and pass it to the store. This comes last, so that a batch contains all that follows from its pages."""
+        self._tally.note(record, is_refetch)
+        if self.stream is not None:
+            self.stream.came(self._outbox.number + 1, self._outbox.next_fetch, record, details, links)
+        self._outbox.fetched(record)
+
+    # ---- requests without an answer
+
+    def failed(self, visit: Visit, site: Site, request: PageRequest, kind: str, address: str) -> None:
+        """Report a page that was requested and not answered. It may be tried again."""
+        if request.source is not None:
+            self._extra.lost(request.source, visit, site, request, kind, address, self._world.now())
+            return
+        self._under_way(visit, -1)
+        self._without_answer(visit, site, request, FAILED, kind, address)
+
+    def site_failed(self, visit: Visit, site: Site, request: PageRequest, kind: str, why: str = "") -> None:
+        """Record that the site gave no connection or no robots.txt. `request`: the page that would have been next. The record
+        names this page, but the failure is not charged to it. `why`: the reason, for people."""
+        result = OUT_OF_BAND if visit in self._out_of_band else SITE_FAILED
+        if site.robots is None and self._link_resolver.is_seed(request.url):
+            self.unanswered_seeds.note(request.url, why or WORDS.get(kind, kind))
+        self.keep(no_answer(visit, site, request, result, kind, "", self._world.now()))
+
+    def disallowed(self, visit: Visit, site: Site, page: int, url: str) -> None:
+        """Report a page that robots.txt forbids. No request was sent."""
+        self._without_answer(visit, site, PageRequest(page, url, self._world.now(), b""), REFUSED, failure.ROBOTS, "")
+
+    def _without_answer(
+        self, visit: Visit, site: Site, request: PageRequest, result: int, kind: str, address: str
+    ) -> None:
+        now = self._world.now()
+        is_out_of_band = visit in self._out_of_band
+        record = no_answer(visit, site, request, OUT_OF_BAND if is_out_of_band else result, kind, address, now)
+        if is_out_of_band:
+            self._out_of_band.came(visit, request.page)
+        else:
+            self._report(visit, record, now, _NO_PAGES, math.nan)
+        self.keep(record)
+
+    def requested(self, visit: Visit) -> None:
+        self._under_way(visit, 1)
+
+    def _under_way(self, visit: Visit, more: int) -> None:
+        """Add `more` to the number of pages in flight, unless the visit is out-of-band."""
+        if visit not in self._out_of_band:
+            self._tally.in_flight += more
+
+    def withdrawn(self, visit: Visit, site: Site, requests: Collection[PageRequest], kind: str, address: str) -> None:
+        """Record pages that were requested and will not be answered. The frontier takes them back as they were."""
+        pages = [request for request in requests if request.source is None]
+        self._under_way(visit, -len(pages))
+        now, result = self._world.now(), OUT_OF_BAND if visit in self._out_of_band else RETURNED
+        for request in requests:
+            if request.source is not None:
+                self._extra.lost(request.source, visit, site, request, kind, address, now)
+            else:
+                self._outbox.fetched(no_answer(visit, site, request, result, kind, address, now))
