@@ -16,7 +16,7 @@ from typing import Any
 from trapline.api.hooks import LOG, Accept, Hooks, OnError, OnPage, Quality
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_stream import PageStream, StreamedFetch
-from trapline.crawler.engine.settings import CHANGEABLE, CrawlSettings, seed_of, why_fixed
+from trapline.crawler.engine.settings import CrawlSettings, seed_of
 from trapline.crawler.handler.page import Page
 from trapline.errors import ConfigError
 from trapline.strategies.base.inputs import PROGRAM
@@ -55,12 +55,13 @@ def crawl(
     hooks.check()
     given = [seeds] if isinstance(seeds, str) else list(seeds)
     if resume is not None:
+        from trapline.crawler.files.changed_options import refuse_unchangeable
+
         if isinstance(quality, str):
             changes["quality"] = quality
         if given or output is not None or settings is not None:
             raise ConfigError("resume: a resumed crawl keeps its seeds, folder and settings; give none of them")
-        if unchangeable := changes.keys() - CHANGEABLE:
-            raise ConfigError(why_fixed(min(unchangeable)))
+        refuse_unchangeable(changes)
     elif not given:
         raise ConfigError("no seed URL; give at least one")
     elif quality is not None:

@@ -161,7 +161,7 @@ _SETTING_OF = {field: setting for setting, field in SETTINGS.items()}
 
 def refuse_others(urls: tuple[str, ...]) -> None:
     """Refuse URLs and options that a resumed crawl cannot change, and say why."""
-    from trapline.crawler.engine.settings import CHANGEABLE, why_fixed
+    from trapline.crawler.files.changed_options import refuse_unchangeable
 
     if urls:
         raise ConfigError(f"{urls[0]}: --resume continues the crawl with its own seed URLs; give no URL")
@@ -177,8 +177,7 @@ def refuse_others(urls: tuple[str, ...]) -> None:
                 f"{option} cannot change with --resume: the crawl keeps its folder and seeds; omit {option}"
             )
         setting = _SETTING_OF.get(name, option.removeprefix("--").replace("-", "_"))
-        if setting not in CHANGEABLE:
-            raise ConfigError(why_fixed(setting))
+        refuse_unchangeable([setting])
 
 
 def moved_files(given: dict[str, Any]) -> dict[str, str]:
@@ -193,7 +192,7 @@ def raised_goals(given: dict[str, Any]) -> dict[str, float]:
 
 def changed_settings(given: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that were given for a resumed crawl, besides its goals."""
-    from trapline.crawler.engine.settings import CHANGEABLE
+    from trapline.crawler.files.changed_options import CHANGEABLE
 
     return {
         setting: given[field]

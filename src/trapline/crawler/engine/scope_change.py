@@ -5,7 +5,7 @@ sitemaps and feeds that were rejected are lost, because a list is read once. All
 crawl is killed meanwhile, the next run begins again: each step leaves out what an earlier run has done.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -13,10 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.engine.judge import FetchVerdict, judge
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.other_partitions import OtherPartitions
-from trapline.crawler.files.read_again import read_again
-from trapline.crawler.files.reading import Reading
+from trapline.crawler.files.archived_responses import FIRST_OF_DIGEST, ArchivedResponses
+from trapline.crawler.files.layout import connect
+from trapline.crawler.files.reading import HAS_LINKS, Reading
+from trapline.crawler.store.archive import RecordPlace
 from trapline.fetch.urls import is_dynamic
 from trapline.frontier import FAILED, FETCHED, REFUSED, Frontier
 from trapline.frontier.core.arrivals import Arrivals
@@ -25,6 +28,8 @@ from trapline.units import counted
 
 KEY = "scope_changed"  # in the table `meta`, until all changes are committed
 _FLUSH_PAGES = 1_024  # pages whose links are processed between two batches for the store
+_BODIES = f"""select seq, fetch.page, url, started, digest, file, offset, length from fetch join page on page.id = fetch.page
+where seq > ? and seq <= ? and {HAS_LINKS} and file is not null order by seq limit 256"""
 _ATTEMPTED = f"select distinct page from fetch where result in ({FETCHED}, {FAILED}, {REFUSED})"
 
 
@@ -126,3 +131,32 @@ class ScopeChange:
                 if found.foreign and self._others is not None:
                     self._others.send_refetched_links(page, found.foreign)
                 yield page, found.pages
+
+
+# ---- The fetched pages of a crawl, read from its archives again and judged as when they came.
+
+
+class ReadAgain(NamedTuple):
+    """A page that was read from its archive once more."""
+
+    page: int
+    url: str
+    verdict: FetchVerdict
+
+
+def read_again(folder: Path, options: CrawlOptions) -> Iterator[ReadAgain]:
+    """Yield all pages of a crawl that have been fetched until now, in the order of their fetches. Those whose records cannot be
+    read are left out."""
+    with closing(connect(folder)) as database:
+        (last,) = database.execute("select coalesce(max(seq), -1) from fetch").fetchone()
+        for statement in FIRST_OF_DIGEST.format(last=last).split(";"):
+            database.execute(statement)
+        with closing(ArchivedResponses(database, folder, options.limits, lambda: None)) as responses:
+            after = -1
+            while rows := database.execute(_BODIES, (after, last)).fetchall():
+                after = rows[-1][0]
+                for _, page, url, started, digest, *place in rows:
+                    response = responses.response(RecordPlace(*place), digest)
+                    if not isinstance(response, str):
+                        limit = options.limits.expanded_bytes
+                        yield ReadAgain(page, url, judge(response, options.robots_token, limit, started))

@@ -2,13 +2,14 @@
 
 `CrawlSettings.options` turns them into `CrawlOptions`, the form that the crawl keeps in its folder. Times are in seconds,
 sizes in bytes, shares between 0 and 1. None stands for "no limit", or for the default that docs/crawl.md names.
+Which of them a resumed crawl may change is in crawler/files/changed_options.py.
 """
 
 import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -212,89 +213,6 @@ class CrawlSettings(RuleSettings):
             rate=_limit(self.refresh_rate),
             continuous=self.continuous,
         )
-
-
-# ---- What a resumed crawl may change.
-
-_RULES = {
-    "delay": "delay_s", "ip_delay": "ip_delay_s", "small_site_pages": "small_site_pages",
-    "small_site_delay": "small_site_delay_s", "per_connection": "per_connection", "retries": "retries", "backoff": "backoff_s",
-    "max_backoff": "backoff_most_s", "max_pages_per_site": "pages_per_site", "max_depth": "depth_static",
-    "max_depth_dynamic": "depth_dynamic",
-}  # fmt: skip
-_OPTIONS = {
-    "connections": "connections", "pause": "pause_s", "bandwidth": "bandwidth", "site_bandwidth": "site_bandwidth",
-    "max_pages": "max_pages", "max_time": "max_seconds", "max_bytes": "max_bytes", "strategy": "strategy",
-    "page_rank": "page_rank", "site_rank": "site_rank", "scope": "scope", "include": "include", "exclude": "exclude",
-    "max_failed_visits": "abandon", "contact": "contact", "hosts": "hosts", "nameserver": "nameservers",
-    "allow_private": "allow_private", "insecure": "insecure", "credentials": "credentials", "cookies": "cookies",
-}  # fmt: skip
-_LIMITS = {"timeout": "total_s", "max_body": "body_bytes"}
-CHANGEABLE = frozenset((*_RULES, *_OPTIONS, *_LIMITS))
-"""The settings that a resumed crawl may change."""
-_MIXED = "the quality of the pages fetched so far would be counted by another measure"
-_TIMES = "the times of its sites have been estimated with it"
-_OWNERS = "it decides which process owns a page"
-FIXED = {
-    "seed": "the random ranks of its waiting pages come from it",
-    "quality": _MIXED,
-    "history": _MIXED,
-    "sitemaps": "a site's sitemaps are looked for when its robots.txt is read, which has happened already",
-    "refresh": "what a crawl knows of changes is recorded from its first page on",
-    "refresh_policy": "what it knows of changes is kept in the form of its policy",
-    "refresh_option": "what it knows of changes is kept in the form of its policy",
-    "http": "the requests that its servers allow per connection were observed with it",
-    "batch": "its waiting pages are divided into batches, or not, from the beginning",
-    "batch_ahead": "its waiting pages are divided into batches, or not, from the beginning",
-    "batch_min_active": "its waiting pages are divided into batches, or not, from the beginning",
-    "rescore": "its scores are computed at fixed numbers of pages",
-    "estimator": _TIMES,
-    "alpha": _TIMES,
-    "first_connection": _TIMES,
-    "first_response": _TIMES,
-    "first_requests": _TIMES,
-    "own_hosts": _OWNERS,
-    "mode": _OWNERS,
-    "partition": _OWNERS,
-    "suffixes": _OWNERS,
-    "exchange_every": "its processes have counted the pages between two exchanges with it",
-    "replicate": "its processes have left these URLs out of their exchanges from the beginning",
-    "in_links": "its processes have left these URLs out of their exchanges from the beginning",
-    "metadata": "its archives have these records for all pages, or for none",
-    "warc_size": "its archives have one size",
-    "warc_prefix": "its archives have one name",
-}
-"""Why other settings cannot change."""
-
-
-def with_changes(options: CrawlOptions, changes: Mapping[str, Any]) -> CrawlOptions:
-    """Return the options of a resumed crawl with these settings changed. Raise `ConfigError` if one is invalid or cannot change."""
-    for name in changes:
-        if name not in CHANGEABLE:
-            raise ConfigError(why_fixed(name))
-    if not changes:
-        return options
-    settings = CrawlSettings.of(changes)
-    given = settings.options(options.seeds)  # raises ConfigError for an invalid setting
-    if "per_connection" in changes and options.http == "1.0":
-        raise ConfigError("--per-connection has no effect with --http 1.0, which fetches one page per visit; omit it")
-    rules = replace(
-        options.rules, **{_RULES[name]: getattr(given.rules, _RULES[name]) for name in changes if name in _RULES}
-    )
-    limits = replace(
-        options.limits, **{_LIMITS[name]: getattr(given.limits, _LIMITS[name]) for name in changes if name in _LIMITS}
-    )
-    new = {_OPTIONS[name]: getattr(given, _OPTIONS[name]) for name in changes if name in _OPTIONS}
-    if "delay" in changes and "pause" not in changes and options.pause_s == default_pause_s(options.rules.delay_s):
-        new["pause_s"] = default_pause_s(rules.delay_s)  # the default follows the delay
-    return replace(options, rules=rules, limits=limits, **new)
-
-
-def why_fixed(name: str) -> str:
-    """Return why a resumed crawl cannot change a setting."""
-    option = f"--{name.replace('_', '-')}"
-    reason = FIXED.get(name, "the crawl keeps it from its beginning")
-    return f"{option} cannot change with --resume: {reason}; omit {option}, or begin a new crawl"
 
 
 def _several(given: str | Sequence[str]) -> tuple[str, ...]:

@@ -1,20 +1,116 @@
-"""Applies the options that a resume has changed to the restored state: the rules and the strategy of the frontier.
+"""The options that a resume changes: which ones may change, and the restored state under the new ones.
 
-The calls are in the frontier's log, like all others, and reach the database with the first batch of the run. If the crawl is killed
-before, the next resume finds the old rules or the old strategy again, and makes the same calls.
+`with_changes` makes the new options. `apply_changes` gives the frontier the rules and the strategy of these options. Its calls are
+in the frontier's log, like all others, and reach the database with the first batch of the run. If the crawl is killed before, the
+next resume finds the old rules or the old strategy again, and makes the same calls. A new scope is applied when the run begins
+(crawler/engine/scope_change.py).
 """
 
 import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.settings import CrawlSettings
 from trapline.crawler.files.earlier_strategies import EarlierStrategies, fetches_so_far
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.files.resume import CrawlState, settle
 from trapline.crawler.files.run_options import options_of_runs, strategy_files
 from trapline.crawler.robots.site_robots import set_crawl_delay
+from trapline.defaults import pause_s as default_pause_s
+from trapline.errors import ConfigError
 from trapline.frontier import AS_RULES
 from trapline.frontier.journal import Journal
 from trapline.strategies import Strategy
+
+# ---- What may change.
+
+_RULES = {
+    "delay": "delay_s", "ip_delay": "ip_delay_s", "small_site_pages": "small_site_pages",
+    "small_site_delay": "small_site_delay_s", "per_connection": "per_connection", "retries": "retries", "backoff": "backoff_s",
+    "max_backoff": "backoff_most_s", "max_pages_per_site": "pages_per_site", "max_depth": "depth_static",
+    "max_depth_dynamic": "depth_dynamic",
+}  # fmt: skip
+_OPTIONS = {
+    "connections": "connections", "pause": "pause_s", "bandwidth": "bandwidth", "site_bandwidth": "site_bandwidth",
+    "max_pages": "max_pages", "max_time": "max_seconds", "max_bytes": "max_bytes", "strategy": "strategy",
+    "page_rank": "page_rank", "site_rank": "site_rank", "scope": "scope", "include": "include", "exclude": "exclude",
+    "max_failed_visits": "abandon", "contact": "contact", "hosts": "hosts", "nameserver": "nameservers",
+    "allow_private": "allow_private", "insecure": "insecure", "credentials": "credentials", "cookies": "cookies",
+}  # fmt: skip
+_LIMITS = {"timeout": "total_s", "max_body": "body_bytes"}
+CHANGEABLE = frozenset((*_RULES, *_OPTIONS, *_LIMITS))
+"""The settings that a resumed crawl may change."""
+_MIXED = "the quality of the pages fetched so far would be counted by another measure"
+_TIMES = "the times of its sites have been estimated with it"
+_OWNERS = "it decides which process owns a page"
+FIXED = {
+    "seed": "the random ranks of its waiting pages come from it",
+    "quality": _MIXED,
+    "history": _MIXED,
+    "sitemaps": "a site's sitemaps are looked for when its robots.txt is read, which has happened already",
+    "refresh": "what a crawl knows of changes is recorded from its first page on",
+    "refresh_policy": "what it knows of changes is kept in the form of its policy",
+    "refresh_option": "what it knows of changes is kept in the form of its policy",
+    "http": "the requests that its servers allow per connection were observed with it",
+    "batch": "its waiting pages are divided into batches, or not, from the beginning",
+    "batch_ahead": "its waiting pages are divided into batches, or not, from the beginning",
+    "batch_min_active": "its waiting pages are divided into batches, or not, from the beginning",
+    "rescore": "its scores are computed at fixed numbers of pages",
+    "estimator": _TIMES,
+    "alpha": _TIMES,
+    "first_connection": _TIMES,
+    "first_response": _TIMES,
+    "first_requests": _TIMES,
+    "own_hosts": _OWNERS,
+    "mode": _OWNERS,
+    "partition": _OWNERS,
+    "suffixes": _OWNERS,
+    "exchange_every": "its processes have counted the pages between two exchanges with it",
+    "replicate": "its processes have left these URLs out of their exchanges from the beginning",
+    "in_links": "its processes have left these URLs out of their exchanges from the beginning",
+    "metadata": "its archives have these records for all pages, or for none",
+    "warc_size": "its archives have one size",
+    "warc_prefix": "its archives have one name",
+}
+"""Why other settings cannot change."""
+
+
+def with_changes(options: CrawlOptions, changes: Mapping[str, Any]) -> CrawlOptions:
+    """Return the options of a resumed crawl with these settings changed. Raise `ConfigError` if one is invalid or cannot change."""
+    refuse_unchangeable(changes)
+    if not changes:
+        return options
+    settings = CrawlSettings.of(changes)
+    given = settings.options(options.seeds)  # raises ConfigError for an invalid setting
+    if "per_connection" in changes and options.http == "1.0":
+        raise ConfigError("--per-connection has no effect with --http 1.0, which fetches one page per visit; omit it")
+    rules = replace(
+        options.rules, **{_RULES[name]: getattr(given.rules, _RULES[name]) for name in changes if name in _RULES}
+    )
+    limits = replace(
+        options.limits, **{_LIMITS[name]: getattr(given.limits, _LIMITS[name]) for name in changes if name in _LIMITS}
+    )
+    new = {_OPTIONS[name]: getattr(given, _OPTIONS[name]) for name in changes if name in _OPTIONS}
+    if "delay" in changes and "pause" not in changes and options.pause_s == default_pause_s(options.rules.delay_s):
+        new["pause_s"] = default_pause_s(rules.delay_s)  # the default follows the delay
+    return replace(options, rules=rules, limits=limits, **new)
+
+
+def refuse_unchangeable(names: Iterable[str]) -> None:
+    """Raise `ConfigError` if a resumed crawl cannot change one of these settings."""
+    for name in sorted(set(names) - CHANGEABLE):
+        raise ConfigError(_why_fixed(name))
+
+
+def _why_fixed(name: str) -> str:
+    option = f"--{name.replace('_', '-')}"
+    reason = FIXED.get(name, "the crawl keeps it from its beginning")
+    return f"{option} cannot change with --resume: {reason}; omit {option}, or begin a new crawl"
+
+
+# ---- The restored state.
 
 
 def apply_changes(

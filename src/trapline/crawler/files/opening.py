@@ -23,9 +23,8 @@ from trapline.crawler.discovery.scope import is_among
 from trapline.crawler.engine import scope_change
 from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
 from trapline.crawler.engine.page_quality import Given, ProgramQuality, given_by
-from trapline.crawler.engine.settings import with_changes
 from trapline.crawler.files import resume
-from trapline.crawler.files.changed_options import apply_changes
+from trapline.crawler.files.changed_options import apply_changes, with_changes
 from trapline.crawler.files.layout import FolderClaim, check_free, claim_existing, claim_new
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.files.run_options import changed_files, noted_options, strategy_files
