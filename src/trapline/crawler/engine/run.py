@@ -5,11 +5,9 @@ ends the visits under way and leaves a complete folder. A crawl that is killed c
 """
 
 import asyncio
-import ctypes
-import json
 import math
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -17,32 +15,22 @@ from typing import Any
 
 import uvloop
 
-from trapline import __version__
 from trapline.crawler.engine import scope_change
+from trapline.crawler.engine.freed_memory import give_back_what_is_freed
 from trapline.crawler.engine.options import CrawlOptions
-from trapline.crawler.engine.pace import Pace, PaceMeter
 from trapline.crawler.engine.page_stream import PageStream
 from trapline.crawler.engine.partition_member import Member, PartitionExchange
-from trapline.crawler.engine.records import Batch, CrawlProgress
+from trapline.crawler.engine.records import Batch
 from trapline.crawler.engine.scope_change import ScopeChange
-from trapline.crawler.engine.status import (
-    BY_HAND,
-    MAX_TIME,
-    MOST_ROWS,
-    STOPPED,
-    CrawlStatus,
-    Recent,
-    RefetchCounts,
-    interrupts,
-    stopping,
-)
+from trapline.crawler.engine.status import BY_HAND, MAX_TIME, STOPPED, CrawlStatus, interrupts
+from trapline.crawler.engine.status_reporter import StatusReporter
 from trapline.crawler.engine.wiring import built
 from trapline.crawler.files import resume
 from trapline.crawler.files.layout import note_begin, note_end
 from trapline.crawler.files.opening import Opened, opened, prepare_new, prepare_old, store_settings
 from trapline.crawler.handler.handler_thread import HandlerThread
 from trapline.crawler.handler.unhandled import restore_stream
-from trapline.crawler.inspect.summary import strategy_name, write_summary
+from trapline.crawler.inspect.summary import write_summary
 from trapline.crawler.store.client import NoStore, Store, StoreDiedError
 from trapline.crawler.store.outbox import Stands
 from trapline.crawler.store.process import explain
@@ -104,14 +92,12 @@ class LiveCrawl:
         self._leaves_signals = stream is not None  # to the program
         self._folder, self._show, self._member = crawl.folder, show, member
         self._others: PartitionExchange | None = None
-        self._recent = Recent()
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
         self._noted_at = -math.inf  # seconds of crawling
         self._cut_at = math.inf  # seconds of crawling; then the visits under way are aborted
         self._failure = ""  # of the store
         self._unsaved = ""  # why a snapshot could not be written
         self._error: BaseException | None = None  # an unexpected exception
-        self._noted_pace: Pace | None = None  # the pace in the database, or on its way there
         self._closing = ""  # the step of the closing; "": the crawl is not closing yet
 
     async def run(self) -> dict[str, Any]:
@@ -173,7 +159,7 @@ class LiveCrawl:
         self._url_store, self._outbox, self._snapshots = parts.url_store, parts.outbox, parts.snapshots
         self._link_resolver, self._others, self._refresh = parts.link_resolver, parts.others, parts.refresh_setup
         self._crawler, self._web, self._lists = parts.crawler, parts.web, parts.list_setup
-        self._pace_meter = PaceMeter(self._state.frontier, self._state.sites, self._options)
+        self._status_reporter = StatusReporter(self._crawl, parts, self._handler)
         self._crawler.full = lambda: self._store.full
         if (stream := self._stream) is not None:
             self._crawler.results.stream = stream
@@ -253,7 +239,7 @@ class LiveCrawl:
                 self._cut_off(self._seconds())
                 if self._snapshots is not None and self._snapshots.is_due and not self._unsaved:
                     self._take_snapshot()
-            self._show(self._status())
+            self._show(self._status_reporter.status(self._seconds(), self._closing))
 
         timer = loop.call_soon(tick)
         try:
@@ -287,62 +273,6 @@ class LiveCrawl:
     def _stands(self) -> Stands:
         return self._crawler.progress(self._seconds()), list(self._state.tally.rejected_links.items())
 
-    def _status(self) -> CrawlStatus:
-        tally, options = self._state.tally, self._options
-        progress = self._crawler.progress(self._seconds())
-        by_site, tally.recent = tally.recent, Counter()
-        pages_per_s, bytes_per_s = self._recent.note(progress, by_site)
-        return CrawlStatus(
-            progress,
-            pages_per_s,
-            bytes_per_s,
-            lambda: [(self._state.sites[site].origin, pages) for site, pages in self._recent.busiest()],
-            tally.errors.most_common(MOST_ROWS),
-            self._strategy.name,
-            str(self._folder or ""),
-            self._doing(progress),
-            options.max_pages,
-            options.connections,
-            tally.abandoned_sites.most_common(MOST_ROWS),
-            tally.rejected_links.most_common(MOST_ROWS),
-            self._refetches(),
-            handled=self._handler.counts if self._handler is not None else None,
-            notes=[*self._crawler.results.unanswered_seeds.notes, *self._crawler.results.scope_notes],
-            pace=self._pace(progress),
-        )
-
-    def _pace(self, progress: CrawlProgress) -> Pace | None:
-        """Return the pace, and note it for `trapline status` if it is new."""
-        pace = None if self._crawler.stopped_by else self._pace_meter.pace(progress)
-        if pace is not self._noted_pace:
-            self._noted_pace = pace
-            self._outbox.meta["pace"] = json.dumps(pace.as_json()) if pace else None
-        return pace
-
-    def _refetches(self) -> RefetchCounts | None:
-        if self._refresh is None or self._state.refresher is None:
-            return None
-        tally = self._state.tally
-        return RefetchCounts(
-            tally.refetched, tally.changed, self._refresh.signal_intake.signal_counts, self._state.refresher.by_quality
-        )
-
-    def _doing(self, progress: CrawlProgress) -> str:
-        if self._closing:
-            return f"closing: {self._closing}"
-        if self._crawler.stopped_by:
-            return stopping(self._crawler.stopped_by, progress.active)
-        if self._refresh is not None and self._refresh.signal_intake.trouble:
-            return self._refresh.signal_intake.trouble
-        if self._handler is not None and self._handler.stream.is_held_up:
-            return "waiting for the handler"
-        if self._crawler.requisites is not None and not self._crawler.has_pages and len(self._crawler.requisites.queue):
-            return f"fetching requisites of pages: {len(self._crawler.requisites.queue):,} left"
-        waits_for = self._crawler.waits_for
-        if not waits_for and not progress.pages and not progress.errors:
-            return "starting: DNS, connections, robots.txt"
-        return waits_for
-
     def _interrupted(self, why: str) -> None:
         """Stop the crawl on Ctrl-C or SIGTERM. The visits under way end after their current page; the second time, at once."""
         if self._crawler.stopped_by:
@@ -352,7 +282,9 @@ class LiveCrawl:
             if self._closing and not self._handler.is_over(0.0):
                 self._crawler.stopped_by = why  # the crawl had ended, but not its handler
             self._handler.stop()
-        self._show(self._status())  # at once, so that the user sees that the key was heard
+        self._show(
+            self._status_reporter.status(self._seconds(), self._closing)
+        )  # at once, so that the user sees that the key was heard
 
     # ---- the end
 
@@ -381,7 +313,7 @@ class LiveCrawl:
         if self._claim is None:
             if self._web.proxy_trouble:
                 raise ConfigError(self._web.proxy_trouble)
-            return self._brief_summary()
+            return self._status_reporter.brief_summary(self._seconds())
         if failure := self._failure or self._unsaved:
             line = _with_resume_hint(failure, self._claim.path)
             raise StoreDiedError(line) if self._store.died else ConfigError(line)
@@ -402,29 +334,6 @@ class LiveCrawl:
             await asyncio.sleep(_HANDLER_POLL_S)
         self._error = self._error or handler.error
 
-    def _brief_summary(self) -> dict[str, Any]:
-        """Return the keys of summary.json that the loop itself knows, for a crawl without a folder."""
-        tally, progress = self._state.tally, self._crawler.progress(self._seconds())
-        return {
-            "trapline": __version__,
-            "strategy": strategy_name(self._options),
-            "pages_fetched": tally.fetched,
-            "redirects": tally.redirects,
-            "errors": tally.failed,
-            "errors_by_kind": dict(tally.errors.most_common()),
-            "bytes": tally.body_bytes,
-            "sites": progress.sites,
-            "urls_known": progress.known,
-            "abandoned_sites_by_kind": dict(tally.abandoned_sites.most_common()),
-            "rejected_links": dict(tally.rejected_links.most_common()),
-            "scope_followed": list(self._link_resolver.scope_followed),
-            "seconds": progress.seconds,
-            "pages_per_second": tally.fetched / progress.seconds if progress.seconds else 0.0,
-            "stopped_by": self._crawler.stopped_by,
-            "quality": tally.quality,
-            "quality_source": self._options.quality,
-        }
-
     def _close_step(self, step: str) -> None:
         self._closing = step
 
@@ -441,20 +350,3 @@ def _with_resume_hint(failure: str, folder: Path) -> str:
     """
     line = failure if failure.startswith(f"{folder}:") else f"{folder}: {failure}"
     return line if "--resume" in line else f"{line}; continue with --resume {folder}"
-
-
-# ---- Return freed memory to the system: one setting of the C library, made once per run of a crawl that is a process of its own.
-#
-# The frontier's arrays grow by being copied into larger ones. glibc raises its mmap threshold to the size of a freed block, and from then
-# on keeps arrays of up to 32 MB on its heap, where freed blocks stay with the process. With a fixed threshold, large arrays go back to
-# the system when they are freed. Measured by bench/live/memory.py: 84 to 113 bytes for each known URL instead of 92 to 122.
-
-_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD in glibc's malloc.h
-_LARGE_BYTES = 1 << 20
-
-
-def give_back_what_is_freed() -> None:
-    """Fix glibc's mmap threshold. Do nothing where the C library has no such setting."""
-    setting = getattr(ctypes.CDLL(None), "mallopt", None)
-    if setting is not None:
-        setting(_MMAP_THRESHOLD, _LARGE_BYTES)

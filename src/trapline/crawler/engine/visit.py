@@ -12,35 +12,19 @@ request. This module knows how a connection can end, and what then happens to th
 A visit has one connection, and ends with it; the remaining pages wait for the next visit. Only a robots.txt that
 redirects within its site may need a second connection. The second one is opened after the delay between two visits.
 
-States (`VisitState`), and what leads from one to another:
-
-    CONNECTING         -> ROBOTS             the connection is open, and the rules of the site are missing or expired
-                       -> FETCHING           the connection is open, and the rules are known
-                       -> OVER               there is no connection: the site has failed
-    ROBOTS             -> PAUSED             the rules have arrived; or robots.txt redirects within the site
-                       -> OVER               there are no usable rules: the site has failed, or is tried again later
-    FETCHING           -> PAUSED             a page has arrived, another follows, and the site wants pauses
-                       -> WAITS_FOR_STORE    the store is behind
-                       -> OVER               no page is left or allowed, or the connection was lost
-    PAUSED             -> CONNECTING         the pause is over, and robots.txt needs a second connection
-                       -> ROBOTS, FETCHING   the pause is over
-                       -> OVER               the crawl stops, or the connection was lost during the pause
-    WAITS_FOR_STORE    -> FETCHING           the store has room again
-                       -> OVER               the store has room again, but the connection was lost meanwhile
-
-While a visit is PAUSED or WAITS_FOR_STORE it sends nothing. Answers to pipelined requests may still arrive then.
+The states of a visit, and what leads from one to another, are in visit_state.py.
 """
 
 import math
 from collections import deque
-from enum import Enum, auto
 
 from trapline.crawler.discovery.sites import Site
 from trapline.crawler.engine.crawler import Crawler
-from trapline.crawler.engine.extra_requests import ExtraSource
 from trapline.crawler.engine.fetch_record import PageRequest
 from trapline.crawler.engine.judge import NOT_MODIFIED
 from trapline.crawler.engine.records import ROBOTS_FILE
+from trapline.crawler.engine.visit_requests import VisitRequests
+from trapline.crawler.engine.visit_state import SENDS_NOTHING, End, VisitState, end_by
 from trapline.crawler.engine.world import VisitWeb
 from trapline.crawler.robots.site_robots import RobotsFile, Step
 from trapline.fetch import failure
@@ -54,28 +38,6 @@ PIPELINED = 8  # most requests in flight on one connection
 # The time for a server to notice that we do not read the rest of its answer: by the server's clock, the visit lasts until then.
 HANG_UP_S = 0.5
 _PROXY_AUTHENTICATION = 407
-_WE_HUNG_UP = frozenset({failure.TIMEOUT, failure.TOO_LARGE, failure.PROTOCOL})
-
-
-class VisitState(Enum):
-    CONNECTING = auto()
-    ROBOTS = auto()  # robots.txt was requested
-    FETCHING = auto()
-    PAUSED = auto()
-    WAITS_FOR_STORE = auto()
-    OVER = auto()
-
-
-_SENDS_NOTHING = (VisitState.PAUSED, VisitState.WAITS_FOR_STORE)
-
-
-class End(Enum):
-    """Who ended a connection."""
-
-    NONE = auto()  # it has not ended
-    SERVER = auto()  # the server takes no more requests
-    OURS = auto()  # we ended it because the answer was too long, too slow or malformed; the server may still be sending
-    NOBODYS = auto()
 
 
 class VisitWorker:
@@ -83,22 +45,17 @@ class VisitWorker:
 
     __slots__ = (
         "_allowed",
-        "_at",
         "_before",
         "_began",
-        "_conditions",
         "_connection",
         "_connection_s",
         "_crawler",
         "_end",
-        "_extras_left",
         "_fruitless",
-        "_last",
-        "_most",
+        "_in_flight",
+        "_is_conditional",
         "_not_before",
-        "_pages",
         "_paused_at",
-        "_requests",
         "_responses",
         "_results",
         "_robots",
@@ -106,7 +63,7 @@ class VisitWorker:
         "_site",
         "_site_failed",
         "_state",
-        "_urls",
+        "_to_request",
         "_visit",
         "_web",
         "_why",
@@ -116,15 +73,11 @@ class VisitWorker:
     def __init__(
         self, web: VisitWeb, crawler: Crawler, visit: Visit, site: Site, urls: list[str], conditions: list[bytes]
     ) -> None:
-        self._web, self._crawler, self._visit, self._site, self._urls = web, crawler, visit, site, urls
+        self._web, self._crawler, self._visit, self._site = web, crawler, visit, site
         self._results = crawler.results
-        self._conditions = conditions  # one for each page, or an empty list
-        self._pages = list(visit.pages)  # pages and extra requests, in order; `_urls` has their URLs
-        self._extras_left = -1  # number of extra requests (extra_requests.py) that may still be sent; -1: not known yet
-        self._most = 0  # largest number of requests, if there are extra ones
-        self._at = 0  # index of the next page to request
-        self._last = len(urls)  # index of the first page not to request
-        self._requests: deque[PageRequest] = deque()  # _request appends, answers remove from the left
+        self._is_conditional = bool(conditions)
+        self._to_request = VisitRequests(crawler, visit, site, urls, conditions)
+        self._in_flight: deque[PageRequest] = deque()  # _request appends, answers remove from the left
         self._window = self._pipelined()
         self._robots: RobotsFile | None = None  # while it is being fetched
         self._connection: Connection | None = None
@@ -182,20 +135,17 @@ class VisitWorker:
 
     def _request(self) -> None:
         """Request as many pages as may be in flight."""
-        if self._state in _SENDS_NOTHING:
+        if self._state in SENDS_NOTHING:
             return
-        crawler, site, web = self._crawler, self._site, self._web
-        while len(self._requests) < self._window and self._has_more():
+        crawler, site, web, to_request = self._crawler, self._site, self._web, self._to_request
+        while len(self._in_flight) < self._window and to_request.has_more():
             if not crawler.may_request(self._visit) or web.now() - self._began > MOST_SECONDS:
-                self._request_no_more()
+                to_request.end()
                 break
             if crawler.waits(self._store_has_room):
                 self._state = VisitState.WAITS_FOR_STORE
                 return
-            source = self._put_extra_first()
-            page, url = self._pages[self._at], self._urls[self._at]
-            condition = self._conditions[self._at] if self._conditions else b""
-            self._at += 1
+            source, page, url, condition = to_request.take()
             target = url[len(site.origin) :]
             if not site.robots.allows(target):  # type: ignore[union-attr]  # known by now
                 if source is not None:
@@ -204,7 +154,7 @@ class VisitWorker:
                     self._results.disallowed(self._visit, site, page, url)
                 continue
             request = web.request_for(site, target, condition)
-            self._requests.append(PageRequest(page, url, web.now(), request, source))
+            self._in_flight.append(PageRequest(page, url, web.now(), request, source))
             if source is None:
                 self._results.requested(self._visit)
             if site.private_headers is not None:
@@ -212,55 +162,13 @@ class VisitWorker:
             if web.filters_types and (source is not None or crawler.may_be_list(page, url)):
                 self._connection.exempt_next()  # type: ignore[union-attr]  # open by now
             self._connection.send(request)  # type: ignore[union-attr]  # open by now
-        if not self._requests:
+        if not self._in_flight:
             self._finish()
 
     def _as_sent(self, request: bytes, target: str) -> bytes:
         """Return the request with the private headers of the site, which are not recorded."""
         private = self._site.private_headers
         return request if private is None else private.sent(request, target, self._web.now())
-
-    def _has_more(self) -> bool:
-        """Return whether there is a page or something else to request."""
-        return self._at < self._last or self._is_extra_next()
-
-    def _request_no_more(self) -> None:
-        self._last, self._extras_left = self._at, 0
-
-    def _is_extra_next(self) -> bool:
-        """Return whether an extra request is to be sent before that for the next page."""
-        if self._extras_left == 0 or not self._crawler.extra.has(self._site.id):
-            return False
-        if self._extras_left < 0:
-            self._most = self._crawler.frontier.connection_limit(self._site.id)
-            self._extras_left = self._most_extras()
-        return self._extras_left > 0 and self._at < self._most
-
-    def _most_extras(self) -> int:
-        """Return how many extra requests this visit may send.
-
-        They count towards the requests of a visit (k), and take at most half of them, so that the pages of a site do not wait
-        for all of its sitemaps and requisites. If k is 1, every second visit sends one.
-        """
-        if not self._visit.pages:
-            return self._most
-        if self._most > 1:
-            return self._most // 2
-        is_turn, self._site.is_extra_next = self._site.is_extra_next, not self._site.is_extra_next
-        return int(is_turn)
-
-    def _put_extra_first(self) -> ExtraSource | None:
-        """Put the next extra request to the site before the next page, if there is one. Return its source, or None."""
-        if not self._is_extra_next():
-            return None
-        self._extras_left -= 1
-        source, page, url = self._crawler.extra.take(self._site.id)
-        self._pages.insert(self._at, page)
-        self._urls.insert(self._at, url)
-        if self._conditions:
-            self._conditions.insert(self._at, b"")
-        self._last = min(self._last + 1, self._most)
-        return source
 
     # ---- events of the connection
 
@@ -276,10 +184,10 @@ class VisitWorker:
         if self._robots is not None:
             self._robots_received(self._robots, response, connection.address)
             return
-        request = self._requests.popleft()
+        request = self._in_flight.popleft()
         # "Not modified" does not help a site that waits for this robots.txt. Such a site discovers the URL again, and an out-of-band fetch
         # then has no condition.
-        if self._web.elsewhere.awaits(request.url) and not (self._conditions and response.status == NOT_MODIFIED):
+        if self._web.elsewhere.awaits(request.url) and not (self._is_conditional and response.status == NOT_MODIFIED):
             self._web.elsewhere.came(self._web, request.url, response)
             request = request._replace(marks=ROBOTS_FILE)
         verdict = self._results.answered(self._visit, self._site, request, response, connection.address)
@@ -290,10 +198,10 @@ class VisitWorker:
         if verdict.retry_after_s:
             self._not_before = self._web.now() + verdict.retry_after_s
         if verdict.ends_visit:
-            self._request_no_more()
+            self._to_request.end()
         if not response.keep_alive:
             self._leave(failure.CLOSED, connection.address)
-        elif self._site.pause_s > 0.0 and self._has_more():
+        elif self._site.pause_s > 0.0 and self._to_request.has_more():
             self._pause()
         else:
             self._request()
@@ -303,7 +211,7 @@ class VisitWorker:
         if response.status == _PROXY_AUTHENTICATION:
             self._web.proxy_refused()
         robots, origin = self._robots, self._site.origin
-        target = robots.target if robots is not None else self._requests[0].url[len(origin) :]
+        target = robots.target if robots is not None else self._in_flight[0].url[len(origin) :]
         private.received(target, response, self._web.now())
 
     def lost(self, connection: Connection, kind: str, unanswered: int) -> None:
@@ -314,8 +222,8 @@ class VisitWorker:
 
     def _no_connection(self, address: str, kind: str, is_answering: bool) -> None:
         """Handle the loss of the connection, perhaps in the middle of an answer; or that none could be opened."""
-        self._end = _end_by(kind)
-        if self._state in _SENDS_NOTHING and not self._requests:
+        self._end = end_by(kind)
+        if self._state in SENDS_NOTHING and not self._in_flight:
             return  # the end of the wait handles it
         kind = kind or failure.CLOSED
         if kind == failure.STOPPED:
@@ -325,7 +233,7 @@ class VisitWorker:
         elif self._robots is not None:
             self._robots.failed(self._web, self._visit.id, address, kind)
             self._fail_site(kind)
-        elif self._requests:
+        elif self._in_flight:
             self._pages_lost(kind, address)
         else:
             self._fail_site(kind)
@@ -375,7 +283,7 @@ class VisitWorker:
         """Return whether the server closed a connection on which it had answered, in this visit or an earlier one, before it
         began the next answer. Then nobody failed. This applies only once in a row to a page, or the page might be requested for
         ever."""
-        if self._requests and self._requests[0].page == self._site.returned:
+        if self._in_flight and self._in_flight[0].page == self._site.returned:
             return False
         if kind == failure.PROTOCOL:
             return self._served > 0 and self._window > 1  # an answer may have been longer than its Content-Length
@@ -385,29 +293,29 @@ class VisitWorker:
     def _put_back(self, kind: str, address: str) -> None:
         """Give the requested pages back and end the visit. If several requests were in flight, the site gets no pipelined
         requests any more."""
-        if self._requests:
-            self._site.returned = self._requests[0].page
-        self._site.pipelining = self._site.pipelining and len(self._requests) < 2 and kind == failure.CLOSED
+        if self._in_flight:
+            self._site.returned = self._in_flight[0].page
+        self._site.pipelining = self._site.pipelining and len(self._in_flight) < 2 and kind == failure.CLOSED
         self._leave(kind, address)
 
     def _pages_lost(self, kind: str, address: str) -> None:
         self._site.returned = None
-        if len(self._requests) > 1:
+        if len(self._in_flight) > 1:
             self._site.pipelining = False  # pipelining may be the cause
-        self._results.failed(self._visit, self._site, self._requests.popleft(), kind, address)
+        self._results.failed(self._visit, self._site, self._in_flight.popleft(), kind, address)
         self._leave(kind, address)
 
     def _leave(self, kind: str, address: str) -> None:
         """End the visit without waiting for the missing answers."""
-        self._results.withdrawn(self._visit, self._site, self._requests, kind, address)
-        self._requests.clear()
+        self._results.withdrawn(self._visit, self._site, self._in_flight, kind, address)
+        self._in_flight.clear()
         self._finish()
 
     def _fail_site(self, kind: str) -> None:
         """End a visit that got no connection or no robots.txt. The site has failed and backs off; its pages wait as before."""
         self._site_failed = True
-        if self._at < len(self._pages):  # an out-of-band visit may have no page
-            request = PageRequest(self._pages[self._at], self._urls[self._at], self._began, b"")
+        if next_page := self._to_request.next_page:
+            request = PageRequest(*next_page, self._began, b"")
             self._results.site_failed(self._visit, self._site, request, kind, self._why)
         self._finish()
         if kind == failure.CONNECT:
@@ -435,7 +343,7 @@ class VisitWorker:
     def _finish(self) -> None:
         """End the visit. The connection is kept for the site's next visit if that may come soon."""
         web, connection = self._web, self._connection
-        if self._state in _SENDS_NOTHING:
+        if self._state in SENDS_NOTHING:
             self._crawler.leaves(self._paused_enough)
             self._crawler.leaves(self._store_has_room)
         self._state = VisitState.OVER
@@ -444,7 +352,7 @@ class VisitWorker:
             if self._end is not End.NONE or not web.keep(self._site, connection):
                 web.drop(connection)
         # Only a server that ended the connection itself, after requests for pages, shows how many requests it takes.
-        closed = self._end is End.SERVER and self._at > 0 and self._responses > self._before
+        closed = self._end is End.SERVER and self._to_request.at > 0 and self._responses > self._before
         answers = (self._connection_s, self._responses, closed, self._allowed)
         outcome = Outcome((), *answers, self._not_before, self._site_failed)
         if self._end is End.OURS and self._longest_delay_s > 0.0:
@@ -455,10 +363,3 @@ class VisitWorker:
     def _report_end(self, outcome: Outcome) -> None:
         self._crawler.over(self._visit, self._site, outcome, self._fruitless)
         self._web.visited(self._site)
-
-
-def _end_by(kind: str) -> End:
-    """Return who ended a lost connection, by its kind of failure. An orderly end has none."""
-    if kind in ("", failure.CLOSED):
-        return End.SERVER
-    return End.OURS if kind in _WE_HUNG_UP else End.NOBODYS

@@ -4,7 +4,7 @@ These modules add to it: crawler/discovery/link_resolver.py (sites, pages, seeds
 crawler/engine/crawler.py (abandoned sites), crawler/robots/site_robots.py (robots.txt), crawler/recrawl/signal_recorder.py (signals),
 crawler/recrawl/listed_pages.py (listed pages), crawler/recrawl/list_queue.py (published lists),
 crawler/requisites/requisite_queue.py (requisites), crawler/files/checkpoint.py (which logs may be deleted),
-crawler/recrawl/conditional_refetch.py (copies from other partitions), crawler/engine/run.py (the pace). `flush` sends it to
+crawler/recrawl/conditional_refetch.py (copies from other partitions), crawler/engine/status_reporter.py (the pace). `flush` sends it to
 the store and empties it. The progress of the crawl and the logs of the frontier and of the refresher are part of a batch: a
 batch is all that happened between two moments.
 """

@@ -1,0 +1,112 @@
+"""The status of a running crawl, as the view shows it twice a second, and the summary of a crawl without a folder.
+
+This module decides nothing of the crawl; it notes the pace for the folder. status.py has the values, crawler/inspect/summary.py the summary of a crawl with a folder.
+"""
+
+import json
+from collections import Counter
+from typing import Any
+
+from trapline import __version__
+from trapline.crawler.engine.pace import Pace, PaceMeter
+from trapline.crawler.engine.records import CrawlProgress
+from trapline.crawler.engine.status import MOST_ROWS, CrawlStatus, Recent, RefetchCounts, stopping
+from trapline.crawler.engine.wiring import Parts
+from trapline.crawler.files.opening import Opened
+from trapline.crawler.handler.handler_thread import HandlerThread
+from trapline.crawler.inspect.summary import strategy_name
+
+
+class StatusReporter:
+    def __init__(self, crawl: Opened, parts: Parts, handler: HandlerThread | None) -> None:
+        self._options, self._strategy, self._state, self._folder = (
+            crawl.options,
+            crawl.strategy,
+            crawl.state,
+            crawl.folder,
+        )
+        self._crawler, self._outbox, self._refresh = parts.crawler, parts.outbox, parts.refresh_setup
+        self._link_resolver, self._handler = parts.link_resolver, handler
+        self._recent = Recent()
+        self._pace_meter = PaceMeter(self._state.frontier, self._state.sites, self._options)
+        self._noted_pace: Pace | None = None  # the pace in the database, or on its way there
+
+    def status(self, seconds: float, closing: str) -> CrawlStatus:
+        """Return the status after these seconds of crawling. `closing`: the step of the closing; "": the crawl is not closing yet."""
+        tally, options = self._state.tally, self._options
+        progress = self._crawler.progress(seconds)
+        by_site, tally.recent = tally.recent, Counter()
+        pages_per_s, bytes_per_s = self._recent.note(progress, by_site)
+        return CrawlStatus(
+            progress,
+            pages_per_s,
+            bytes_per_s,
+            lambda: [(self._state.sites[site].origin, pages) for site, pages in self._recent.busiest()],
+            tally.errors.most_common(MOST_ROWS),
+            self._strategy.name,
+            str(self._folder or ""),
+            self._doing(progress, closing),
+            options.max_pages,
+            options.connections,
+            tally.abandoned_sites.most_common(MOST_ROWS),
+            tally.rejected_links.most_common(MOST_ROWS),
+            self._refetches(),
+            handled=self._handler.counts if self._handler is not None else None,
+            notes=[*self._crawler.results.unanswered_seeds.notes, *self._crawler.results.scope_notes],
+            pace=self._pace(progress),
+        )
+
+    def _pace(self, progress: CrawlProgress) -> Pace | None:
+        """Return the pace, and note it for `trapline status` if it is new."""
+        pace = None if self._crawler.stopped_by else self._pace_meter.pace(progress)
+        if pace is not self._noted_pace:
+            self._noted_pace = pace
+            self._outbox.meta["pace"] = json.dumps(pace.as_json()) if pace else None
+        return pace
+
+    def _refetches(self) -> RefetchCounts | None:
+        if self._refresh is None or self._state.refresher is None:
+            return None
+        tally = self._state.tally
+        return RefetchCounts(
+            tally.refetched, tally.changed, self._refresh.signal_intake.signal_counts, self._state.refresher.by_quality
+        )
+
+    def _doing(self, progress: CrawlProgress, closing: str) -> str:
+        if closing:
+            return f"closing: {closing}"
+        if self._crawler.stopped_by:
+            return stopping(self._crawler.stopped_by, progress.active)
+        if self._refresh is not None and self._refresh.signal_intake.trouble:
+            return self._refresh.signal_intake.trouble
+        if self._handler is not None and self._handler.stream.is_held_up:
+            return "waiting for the handler"
+        if self._crawler.requisites is not None and not self._crawler.has_pages and len(self._crawler.requisites.queue):
+            return f"fetching requisites of pages: {len(self._crawler.requisites.queue):,} left"
+        waits_for = self._crawler.waits_for
+        if not waits_for and not progress.pages and not progress.errors:
+            return "starting: DNS, connections, robots.txt"
+        return waits_for
+
+    def brief_summary(self, seconds: float) -> dict[str, Any]:
+        """Return the keys of summary.json that the loop itself knows, for a crawl without a folder."""
+        tally, progress = self._state.tally, self._crawler.progress(seconds)
+        return {
+            "trapline": __version__,
+            "strategy": strategy_name(self._options),
+            "pages_fetched": tally.fetched,
+            "redirects": tally.redirects,
+            "errors": tally.failed,
+            "errors_by_kind": dict(tally.errors.most_common()),
+            "bytes": tally.body_bytes,
+            "sites": progress.sites,
+            "urls_known": progress.known,
+            "abandoned_sites_by_kind": dict(tally.abandoned_sites.most_common()),
+            "rejected_links": dict(tally.rejected_links.most_common()),
+            "scope_followed": list(self._link_resolver.scope_followed),
+            "seconds": progress.seconds,
+            "pages_per_second": tally.fetched / progress.seconds if progress.seconds else 0.0,
+            "stopped_by": self._crawler.stopped_by,
+            "quality": tally.quality,
+            "quality_source": self._options.quality,
+        }
