@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.crawler.live_web import crawled, silence
+from tests.crawler.proxies import proxy_server
 from tests.crawler.small_server import NOT_FOUND, SmallServer, page, small_server
 from tests.frontier.test_replay import assert_same_state
 from trapline import cli
@@ -157,6 +158,7 @@ def test_a_note_says_that_a_strategy_file_has_changed_and_the_new_one_ranks_all_
         (("--batch", "5"), "--batch cannot change with --resume: its waiting pages are divided"),
         (("--strategy", "batch-pagerank"), "chooses pages in batches"),
         (("--include", "("), "not a regular expression"),
+        (("--proxy-names",), "--proxy-names has no effect without a proxy"),
         (("-o", "x"), "--output cannot change with --resume: the crawl keeps its folder"),
     ],
 )
@@ -166,6 +168,21 @@ def test_an_impossible_change_is_refused_with_its_reason(
     folder = begin(server, tmp_path / "c")
     assert cli.run(["crawl", "--resume", str(folder), "--max-pages", "9", *changes]) == 2
     assert why in capsys.readouterr().err
+
+
+def test_a_crawl_gets_another_proxy_and_loses_it(server: SmallServer, tmp_path: Path) -> None:
+    folder = begin(server, tmp_path / "c", max_pages=2)
+    with proxy_server("http", names=HOSTS) as first:
+        again(folder, proxy=first.url, max_pages=3)
+        assert len(first.log) > 0
+    with proxy_server("socks5", names=HOSTS) as second:  # the first one is gone
+        again(folder, proxy=second.url, proxy_names=True, max_pages=4)
+        assert set(second.log) == {f"a.test:{server.port}"}
+        assert prepare_old(folder, settings={"proxy_names": False}).options.proxy == second.url
+    again(folder, proxy="")
+    with closing(Reading(folder)) as reading:
+        assert (reading.options()["proxy"], reading.options()["proxy_names"]) == ("", False)
+    assert len(paths(folder)) == 15
 
 
 def test_python_programs_change_the_same_settings(server: SmallServer, tmp_path: Path) -> None:

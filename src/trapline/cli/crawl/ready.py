@@ -166,7 +166,10 @@ def refuse_others(urls: tuple[str, ...]) -> None:
     if urls:
         raise ConfigError(f"{urls[0]}: --resume continues the crawl with its own seed URLs; give no URL")
     if site_tables():
-        raise ConfigError("[site] tables cannot change with --resume, which keeps the crawl's options; omit them")
+        raise ConfigError(
+            "[site] tables cannot change with --resume: the audit of the crawl compares all visits to a site with one delay, pause"
+            " and limit; omit the tables, or begin a new crawl"
+        )
     for param in click.get_current_context().command.params:
         name = param.name or ""
         if name in _OF_A_RUN or not is_given(name):

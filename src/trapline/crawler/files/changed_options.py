@@ -38,6 +38,7 @@ _OPTIONS = {
     "page_rank": "page_rank", "site_rank": "site_rank", "scope": "scope", "include": "include", "exclude": "exclude",
     "max_failed_visits": "abandon", "contact": "contact", "hosts": "hosts", "nameserver": "nameservers",
     "allow_private": "allow_private", "insecure": "insecure", "credentials": "credentials", "cookies": "cookies",
+    "proxy": "proxy", "proxy_names": "proxy_names",
 }  # fmt: skip
 _LIMITS = {"timeout": "total_s", "max_body": "body_bytes"}
 CHANGEABLE = frozenset((*_RULES, *_OPTIONS, *_LIMITS))
@@ -71,6 +72,7 @@ FIXED = {
     "replicate": "its processes have left these URLs out of their exchanges from the beginning",
     "in_links": "its processes have left these URLs out of their exchanges from the beginning",
     "metadata": "its archives have these records for all pages, or for none",
+    "site": "the audit of the crawl compares all visits to a site with one delay, pause and limit",
     "warc_size": "its archives have one size",
     "warc_prefix": "its archives have one name",
 }
@@ -82,7 +84,7 @@ def with_changes(options: CrawlOptions, changes: Mapping[str, Any]) -> CrawlOpti
     refuse_unchangeable(changes)
     if not changes:
         return options
-    settings = CrawlSettings.of(changes)
+    settings = CrawlSettings.of({"proxy": options.proxy, **changes} if changes.get("proxy_names") else changes)
     given = settings.options(options.seeds)  # raises ConfigError for an invalid setting
     if "per_connection" in changes and options.http == "1.0":
         raise ConfigError("--per-connection has no effect with --http 1.0, which fetches one page per visit; omit it")
@@ -95,6 +97,8 @@ def with_changes(options: CrawlOptions, changes: Mapping[str, Any]) -> CrawlOpti
     new = {_OPTIONS[name]: getattr(given, _OPTIONS[name]) for name in changes if name in _OPTIONS}
     if "delay" in changes and "pause" not in changes and options.pause_s == default_pause_s(options.rules.delay_s):
         new["pause_s"] = default_pause_s(rules.delay_s)  # the default follows the delay
+    if new.get("proxy") == "":
+        new["proxy_names"] = False  # it has no effect without a proxy
     return replace(options, rules=rules, limits=limits, **new)
 
 

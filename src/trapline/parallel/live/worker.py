@@ -112,8 +112,9 @@ def _opened(folder: Path, options: CrawlOptions, task: WorkerTask) -> Opened:
     """Open the partition's folder, new or old."""
     if (folder / DATABASE).exists():
         check_mark(folder, task.mark, task.sizes[-1], task.began)
-        # The options may have changed.
-        prepared = prepare_old(folder, None, credentials=options.credentials, cookies=options.cookies)
+        # The options may have changed. What `prepare_old` looks for is that of the new ones.
+        outside = {name: getattr(options, name) for name in ("credentials", "cookies", "proxy", "proxy_names")}
+        prepared = prepare_old(folder, None, **outside)
         crawl = opened(replace(prepared, options=options, strategy=strategy_of(options)))
     else:
         crawl = opened(Prepared(folder, options, strategy_of(options), new=True, began=task.began))
