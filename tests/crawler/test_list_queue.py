@@ -3,15 +3,8 @@
 import pytest
 
 from tests.crawler.stage import A, Stage, Wire
-from trapline.crawler.recrawl.list_queue import (
-    FAILED,
-    MOST_LINKED,
-    MOST_OF_A_SITE,
-    MOST_REQUESTS,
-    TOO_MANY_LISTS,
-    WAITING,
-    ListQueue,
-)
+from trapline.crawler.engine.extra_queue import FAILED, MOST_REQUESTS, WAITING
+from trapline.crawler.recrawl.list_queue import MOST_LINKED, MOST_OF_A_SITE, TOO_MANY_LISTS, ListQueue
 from trapline.crawler.recrawl.published_lists import PublishedLists
 from trapline.fetch.limits import Limits
 from trapline.frontier import Rules
@@ -100,7 +93,7 @@ def test_a_list_that_fails_is_requested_three_times_and_never_again(monkeypatch:
         if newest(stage) is not wire:
             wire = newest(stage).opens()
     assert (requested, stage.over) == (MOST_REQUESTS, True)
-    assert lists_of(stage).queue._lists[1].state == FAILED
+    assert lists_of(stage).queue._records[1].state == FAILED
     assert stage.crawler.tally.fetched == 1 and not stage.crawler.tally.errors
 
 
@@ -142,10 +135,10 @@ def test_a_stopped_request_is_no_failure_of_the_list(monkeypatch: pytest.MonkeyP
     stage = Stage(monkeypatch, lists=True, scope="host")
     wire = stage.opens()
     queue = lists_of(stage).queue
-    queue._lists[1] = queue._lists[1]._replace(requests=MOST_REQUESTS)
+    queue._records[1] = queue._records[1]._replace(requests=MOST_REQUESTS)
     wire.abort()
     stage.passes(0.0)
-    assert queue._lists[1].state == WAITING and queue.has(0)
+    assert queue._records[1].state == WAITING and queue.has(0)
 
 
 def test_a_resumed_queue_has_the_lists_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:

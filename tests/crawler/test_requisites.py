@@ -5,12 +5,12 @@ from collections import Counter
 import pytest
 
 from tests.crawler.stage import A, B, Stage, Wire
+from trapline.crawler.engine.extra_queue import MOST_REQUESTS, WAITING
 from trapline.crawler.engine.options import Goals
 from trapline.crawler.engine.records import PageRequisite
 from trapline.crawler.engine.status import DRAINED, MAX_PAGES
 from trapline.crawler.requisites import requisite_queue
 from trapline.crawler.requisites.page_requisites import MOST_LEVELS, PageRequisites
-from trapline.crawler.requisites.requisite_queue import MOST_REQUESTS
 from trapline.frontier import Rules
 
 CSS = {"Content-Type": "text/css"}
@@ -184,7 +184,7 @@ def test_what_waits_is_restored_and_nothing_else(monkeypatch: pytest.MonkeyPatch
     assert again.queue.has(site) and len(again.queue) == 2
     assert [again.queue.take(site)[1], again.queue.take(site)[1]] == [f"{A}/b.png", f"{A}/c.png"]
     assert not again.queue.has(site) and again.queue.fetched == 1
-    assert {one.state for one in rows.values()} == {requisite_queue.WAITING, requisite_queue.FETCHED}
+    assert {one.state for one in rows.values()} == {WAITING, requisite_queue.FETCHED}
 
 
 def test_requisites_of_a_site_that_moves_to_another_partition_are_sent_there(monkeypatch: pytest.MonkeyPatch) -> None:

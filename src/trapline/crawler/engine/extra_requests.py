@@ -6,15 +6,16 @@ But its URL has a page number, so that the tables of the crawl can name it, and 
 pauses and delays as a page (visit.py). If its site has no page left to fetch, an out-of-band visit requests it
 (out_of_band.py).
 
-A *source* owns the URLs that wait, and decides what follows from an answer: published lists (crawler/recrawl/published_lists.py)
-and requisites (crawler/requisites/page_requisites.py). This module chooses between the sources, lets sites be visited, and
-records the answers.
+A *source* has a queue of URLs that wait (extra_queue.py), and decides what follows from an answer: published lists
+(crawler/recrawl/published_lists.py) and requisites (crawler/requisites/page_requisites.py). This module chooses between the
+sources, lets sites be visited, and records the answers.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from trapline.crawler.discovery.sites import Site
+from trapline.crawler.engine.extra_queue import FORBIDDEN, ExtraQueue
 from trapline.crawler.engine.fetch_record import PageRequest, answer, no_answer
 from trapline.crawler.engine.judge import FetchVerdict, judge
 from trapline.crawler.engine.out_of_band import OutOfBandFetches
@@ -25,32 +26,16 @@ from trapline.frontier import Frontier, Visit
 
 
 class ExtraSource(Protocol):
-    """The owner of URLs that are requested besides pages."""
+    """Something whose URLs are requested besides pages."""
 
     reads_all: bool  # whether answers of all types are decoded and read, and not only HTML
-    wanted: Callable[[int], None]  # called if a URL of the site waits; set by `ExtraRequests`
 
     @property
-    def sites(self) -> Iterable[int]:
-        """The sites with URLs that wait."""
-
-    def has(self, site: int) -> bool:
-        """Return whether a URL of the site waits to be requested."""
-
-    def take(self, site: int) -> tuple[int, str]:
-        """Remove the first waiting URL of a site that has one, for a request. Return its page and the URL."""
+    def queue(self) -> ExtraQueue[Any]:
+        """The URLs that wait."""
 
     def came(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
         """Take in the answer to a request."""
-
-    def lost(self, page: int, is_failure: bool) -> None:
-        """Note a request without an answer. `is_failure`: we did not end the request ourselves."""
-
-    def disallowed(self, page: int) -> None:
-        """Note a URL that robots.txt forbids. No request was sent."""
-
-    def abandoned(self, site: int) -> None:
-        """Note that the URLs of the site will never be requested."""
 
 
 class ExtraRequests:
@@ -74,13 +59,13 @@ class ExtraRequests:
         for visits."""
         self._pages_come, self._soon = pages_come, soon
         for source in self._sources:
-            source.wanted = self.visit_for
+            source.queue.wanted = self.visit_for
         self.visit_all()
 
     def visit_all(self) -> None:
         """Let all sites with waiting URLs be visited, as far as necessary."""
         for source in self._sources:
-            for site in list(source.sites):
+            for site in source.queue.sites:
                 self.visit_for(site)
 
     def visit_for(self, site: int) -> None:
@@ -98,14 +83,14 @@ class ExtraRequests:
     def has(self, site: int) -> bool:
         """Return whether something waits to be requested from the site."""
         for source in self._sources:  # noqa: SIM110  # called for every request: any() and its generator take longer
-            if source.has(site):
+            if source.queue.has(site):
                 return True
         return False
 
     def take(self, site: int) -> tuple[ExtraSource, int, str]:
         """Return what to request next from a site at which something waits: its source, page and URL."""
-        source = next(source for source in self._sources if source.has(site))
-        return source, *source.take(site)
+        source = next(source for source in self._sources if source.queue.has(site))
+        return source, *source.queue.take(site)
 
     def answered(
         self,
@@ -123,15 +108,19 @@ class ExtraRequests:
         self._keep(answer(visit, site, request, response, address, verdict, (), b"")._replace(result=OUT_OF_BAND))
         return verdict
 
+    def disallowed(self, source: ExtraSource, page: int) -> None:
+        """Note a URL that robots.txt forbids. No request was sent."""
+        source.queue.finished(page, FORBIDDEN)
+
     def lost(
         self, source: ExtraSource, visit: Visit, site: Site, request: PageRequest, kind: str, address: str, now: float
     ) -> None:
         """Record a request that was not answered. Its source may let it be sent again."""
-        source.lost(request.page, kind != failure.STOPPED)
+        source.queue.retry(request.page, kind != failure.STOPPED)
         self._keep(no_answer(visit, site, request, OUT_OF_BAND, kind, address, now))
 
     def abandoned(self, site: int) -> None:
         """Drop what waits at a site that the crawl has abandoned."""
         self._out_of_band.abandoned(site)
         for source in self._sources:
-            source.abandoned(site)
+            source.queue.abandoned(site)

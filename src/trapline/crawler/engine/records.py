@@ -115,7 +115,7 @@ class PublishedList(NamedTuple):
     speaks_for: str  # the sites on whose hosts it may list any page, separated by spaces; "": only pages of its folder; "*": all sites
     level: int  # number of indexes and redirects that lead to it
     requests: int = 0
-    state: str = "waiting"  # one of the states of crawler/recrawl/list_queue.py
+    state: str = "waiting"  # one of the states of crawler/engine/extra_queue.py and crawler/recrawl/list_queue.py
     entries: int = 0  # entries that were admitted
     is_page: bool = False  # whether its URL is a page of the crawl as well
     rejected: Mapping[str, int] = {}  # entries that were not admitted, by reason
@@ -129,7 +129,7 @@ class PageRequisite(NamedTuple):
     level: int  # number of stylesheets and redirects that lead from a page to it
     needed_by: int  # the page, stylesheet or redirect that named it first; -1: it is in another partition
     requests: int
-    state: str  # one of the states of crawler/requisites/requisite_queue.py
+    state: str  # one of the states of crawler/engine/extra_queue.py and crawler/requisites/requisite_queue.py
 
 
 class KeptCopy(NamedTuple):

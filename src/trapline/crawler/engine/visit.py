@@ -149,7 +149,7 @@ class VisitWorker:
             target = url[len(site.origin) :]
             if not site.robots.allows(target):  # type: ignore[union-attr]  # known by now
                 if source is not None:
-                    source.disallowed(page)
+                    crawler.extra.disallowed(source, page)
                 else:
                     self._results.disallowed(self._visit, site, page, url)
                 continue

@@ -4,15 +4,15 @@ A list is no page of the frontier: it counts towards no limit on pages, and its 
 number, and it is requested inside a visit (crawler/engine/extra_requests.py). A list that is a page as well (a seed, or the
 target of a link) is not requested twice.
 
-published_lists.py adds lists and reads them. `take` removes a list for a request; `retry` puts it back. Every change goes to
-the store (table `published_list`), and `restore` puts back the lists that were not read when the crawl ended. A list is
-requested MOST_REQUESTS times at most, over all runs, so that none is requested for ever.
+published_lists.py adds lists and reads them. Every change goes to the store (table `published_list`): the requests of a list count
+over all runs, so that none is requested for ever.
 """
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.engine.extra_queue import WAITING, ExtraQueue
 from trapline.crawler.engine.records import PublishedList
 from trapline.crawler.store.outbox import Outbox
 from trapline.fetch.urls import origin
@@ -24,18 +24,8 @@ from trapline.signals.published.sitemap import ANY_HOST
 ROBOTS, GUESS, LINK, INDEX, REDIRECT, SEED = "robots.txt", "guess", "link", "index", "redirect", "seed"
 # States of a list. PAGE: it is fetched as a page, and read then. MISSING: the server refuses it. NO_LIST: the answer is neither a
 # sitemap nor a feed. FULL: its site has as many known pages as it may have.
-WAITING, READ, PAGE, MISSING, FAILED, FORBIDDEN, NO_LIST, FULL = (
-    "waiting",
-    "read",
-    "page",
-    "missing",
-    "failed",
-    "forbidden",
-    "no list",
-    "site full",
-)
+READ, PAGE, MISSING, NO_LIST, FULL = "read", "page", "missing", "no list", "site full"
 _MOST_SPEAKS_FOR = 2_000  # characters
-MOST_REQUESTS = 3  # of one list
 MOST_LEVELS = (
     5  # indexes and redirects from the first list to the last. sitemaps.org: an index lists no index; some do.
 )
@@ -44,35 +34,22 @@ TOO_MANY_LISTS = "too many lists"
 MOST_LINKED = 8  # of these, lists that pages of the site link to: a blog may have a feed of comments for each page
 
 
-class ListQueue:
+class ListQueue(ExtraQueue[PublishedList]):
     def __init__(self, frontier: Frontier, link_resolver: LinkResolver, outbox: Outbox) -> None:
-        self._frontier, self._link_resolver, self._outbox = frontier, link_resolver, outbox
-        self._lists: dict[int, PublishedList] = {}  # by page
-        self._waiting: dict[int, deque[int]] = {}  # by site
+        super().__init__(frontier, link_resolver)
+        self._outbox = outbox
         self._of_site: Counter[int] = Counter()
         self._linked_of_site: Counter[int] = Counter()
         self._besides_pages = 0
-        self.wanted: Callable[[int], None] = lambda site: None  # called if a list of the site waits
-
-    def restore(self, lists: Iterable[PublishedList]) -> None:
-        for one in lists:
-            self._note(one, is_news=False)
-            if one.state == WAITING:
-                self._wait(one.page)
-
-    @property
-    def sites(self) -> list[int]:
-        """The sites with lists that wait."""
-        return list(self._waiting)
 
     def __contains__(self, page: int) -> bool:
-        return page in self._lists
+        return page in self._records
 
     def speaks_for(self, page: int) -> str:
-        return self._lists[page].speaks_for if page in self._lists else ""
+        return self._records[page].speaks_for if page in self._records else ""
 
     def level(self, page: int) -> int:
-        return self._lists[page].level if page in self._lists else 0
+        return self._records[page].level if page in self._records else 0
 
     # ---- in
 
@@ -83,11 +60,11 @@ class ListQueue:
         is rejected, or "". `as_page`: the crawl fetches it as a page."""
         if level > MOST_LEVELS or not self._has_room(url, named_by):
             (known,) = self._link_resolver.find([url])
-            return (known, "") if known in self._lists else (-1, TOO_MANY_LISTS)
+            return (known, "") if known in self._records else (-1, TOO_MANY_LISTS)
         page, reason = self._link_resolver.list_page(url, now)
         if page < 0:
             return page, reason
-        if page in self._lists:
+        if page in self._records:
             self._vouch(page, speaks_for)
             return page, ""
         is_page = as_page or self._frontier.page_state(page) != UNKNOWN
@@ -107,14 +84,14 @@ class ListQueue:
 
     def _vouch(self, page: int, speaks_for: str) -> None:
         """Let a known list speak for one more site, whose robots.txt names it."""
-        before = self._lists[page].speaks_for
+        before = self._records[page].speaks_for
         if speaks_for and before != ANY_HOST and speaks_for not in before.split() and len(before) < _MOST_SPEAKS_FOR:
-            self._note(self._lists[page]._replace(speaks_for=f"{before} {speaks_for}".strip()))
+            self._note(self._records[page]._replace(speaks_for=f"{before} {speaks_for}".strip()))
 
     def reading(self, page: int, named_by: str, speaks_for: str, state: str) -> None:
         """Note that a list is being read. It may have been fetched as a page. If its state is WAITING and the crawl is killed before
         it has read the list, the list is requested again."""
-        before = self._lists.get(page)
+        before = self._records.get(page)
         if before is None:
             self._note(PublishedList(page, named_by, speaks_for, 0, state=state, is_page=True))
         elif before.state not in (WAITING, state):
@@ -122,59 +99,35 @@ class ListQueue:
 
     def is_page(self, page: int) -> None:
         """Note that a list is a page as well."""
-        if page in self._lists and not self._lists[page].is_page:
-            self._note(self._lists[page]._replace(is_page=True))
+        if page in self._records and not self._records[page].is_page:
+            self._note(self._records[page]._replace(is_page=True))
 
     @property
     def besides_pages(self) -> int:
         """Number of lists that are no pages of the crawl."""
         return self._besides_pages
 
-    def _wait(self, page: int) -> None:
-        site = int(self._frontier.page_sites[page])
-        self._waiting.setdefault(site, deque()).append(page)
-        self.wanted(site)
-
     def _note(self, one: PublishedList, is_news: bool = True) -> None:
-        if one.page not in self._lists:
+        if one.page not in self._records:
             site = int(self._frontier.page_sites[one.page])
             self._of_site[site] += 1
             self._linked_of_site[site] += one.named_by == LINK
-        before = self._lists.get(one.page)
+        before = self._records.get(one.page)
         self._besides_pages += (not one.is_page) - (before is not None and not before.is_page)
-        self._lists[one.page] = one
+        self._records[one.page] = one
         if is_news:
             self._outbox.published_lists.append(one)
 
     # ---- out
 
-    def has(self, site: int) -> bool:
-        """Return whether a list of the site waits to be requested."""
-        if site not in self._waiting:
-            return False
-        if self._link_resolver.is_full(site):
-            for page in self._waiting.pop(site):
-                self.finished(page, FULL)
-            return False
-        return True
+    def _state_now(self, page: int) -> str:
+        return FULL if self._link_resolver.is_full(int(self._frontier.page_sites[page])) else WAITING
 
     def take(self, site: int) -> tuple[int, str]:
-        """Remove the first list of a site that has lists, for a request. Return its page and URL."""
-        waiting = self._waiting[site]
-        page = waiting.popleft()
-        if not waiting:
-            del self._waiting[site]
-        self._note(self._lists[page]._replace(requests=self._lists[page].requests + 1))
-        return page, self._link_resolver.urls([page])[0]
-
-    def retry(self, page: int, is_failure: bool = True) -> None:
-        """Put back a list that was requested in vain, unless that happened too often. `is_failure`: we did not end the request
-        ourselves."""
-        if self._lists[page].requests < MOST_REQUESTS or not is_failure:
-            self._wait(page)
-        else:
-            self.finished(page, FAILED)
+        page, url = super().take(site)
+        self._note(self._records[page])
+        return page, url
 
     def finished(self, page: int, state: str, entries: int = 0, rejected: Mapping[str, int] | None = None) -> None:
         """Note what became of a list."""
-        self._note(self._lists[page]._replace(state=state, entries=entries, rejected=dict(rejected or {})))
+        self._note(self._records[page]._replace(state=state, entries=entries, rejected=dict(rejected or {})))

@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.discovery.sites import Site
+from trapline.crawler.engine.extra_queue import WAITING
 from trapline.crawler.engine.judge import FetchVerdict
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.recrawl import list_queue
@@ -159,34 +160,7 @@ class PublishedLists:
         if new:
             self._frontier.discover(new, now)
 
-    # ---- requests for lists, as `ExtraSource` of crawler/engine/extra_requests.py
-
-    @property
-    def sites(self) -> list[int]:
-        return self.queue.sites
-
-    @property
-    def wanted(self) -> Callable[[int], None]:
-        return self.queue.wanted
-
-    @wanted.setter
-    def wanted(self, call: Callable[[int], None]) -> None:
-        self.queue.wanted = call
-
-    def has(self, site: int) -> bool:
-        return self.queue.has(site)
-
-    def take(self, site: int) -> tuple[int, str]:
-        return self.queue.take(site)
-
-    def lost(self, page: int, is_failure: bool) -> None:
-        self.queue.retry(page, is_failure)
-
-    def disallowed(self, page: int) -> None:
-        self.queue.finished(page, list_queue.FORBIDDEN)
-
-    def abandoned(self, site: int) -> None:
-        """Leave the lists of an abandoned site as they are: they wait for ever, like its pages."""
+    # ---- answers to requests for lists, as `ExtraSource` of crawler/engine/extra_requests.py
 
     def came(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
         """Take in the answer to the request for a list."""
@@ -220,7 +194,7 @@ class PublishedLists:
     def _read(self, kind: str, page: int, url: str, body: "_Body", now: float) -> None:
         """Read a list, a long one in the thread."""
         is_seed = self._link_resolver.is_seed(url)
-        state = list_queue.WAITING if self._signals is None else list_queue.PAGE
+        state = WAITING if self._signals is None else list_queue.PAGE
         self.queue.reading(page, list_queue.SEED if is_seed else list_queue.LINK, ANY_HOST if is_seed else "", state)
         date, sites = now - (self._signals.ahead_s(now) if self._signals else 0.0), self.queue.speaks_for(page)
         if kind == "sitemap":

@@ -118,25 +118,7 @@ class PageRequisites:
         site = self._link_resolver.sites.named(origin(url))
         return site is not None and self.queue.is_full(site.id)
 
-    # ---- requests, as `ExtraSource` of crawler/engine/extra_requests.py
-
-    @property
-    def sites(self) -> list[int]:
-        return self.queue.sites
-
-    @property
-    def wanted(self) -> Callable[[int], None]:
-        return self.queue.wanted
-
-    @wanted.setter
-    def wanted(self, call: Callable[[int], None]) -> None:
-        self.queue.wanted = call
-
-    def has(self, site: int) -> bool:
-        return self.queue.has(site)
-
-    def take(self, site: int) -> tuple[int, str]:
-        return self.queue.take(site)
+    # ---- answers to requests, as `ExtraSource` of crawler/engine/extra_requests.py
 
     def came(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
         """Take in the answer to the request for a requisite."""
@@ -154,15 +136,6 @@ class PageRequisites:
             self._want(targets, url, requisite.level + 1, page, now)
         elif verdict.mime == _CSS or (requisite.role == STYLESHEET and not html):
             self._read_style(page, url, response, requisite.level, now)
-
-    def lost(self, page: int, is_failure: bool) -> None:
-        self.queue.retry(page, is_failure)
-
-    def disallowed(self, page: int) -> None:
-        self.queue.finished(page, requisite_queue.FORBIDDEN)
-
-    def abandoned(self, site: int) -> None:
-        self.queue.abandoned(site)
 
 
 def _charset(response: Response) -> str | None:

@@ -1,21 +1,20 @@
 """The requisite queue: files that pages need and that are requested besides pages, by site, and what became of each.
 
-page_requisites.py adds requisites and reads the answers. `take` removes one for a request; `retry` puts it back. Every requisite
-is requested once; one that fails is requested MOST_REQUESTS times at most in a run. The store gets a row when a requisite is
-added and when it is done (table `requisite`), in the batch of the page or file that leads to it. So `restore` puts back exactly
-those that were not done when the crawl ended.
+page_requisites.py adds requisites and reads the answers. The store gets a row when a requisite is added and when it is done (table
+`requisite`), in the batch of the page or file that leads to it. So `restore` puts back exactly those that were not done when the
+crawl ended; their requests count anew.
 
 A URL is fetched as a page or as a requisite, and not as both. A page that the frontier knows is left to it (PAGE); a link to
 what was fetched as a requisite is not followed (`without_fetched`), unless that has links, which would be lost. If the
 limit on pages ends the crawl, `take_over_pages` takes the requisites that the frontier still has.
 """
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections import Counter
 
 import numpy as np
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.engine.extra_queue import FAILED, FORBIDDEN, WAITING, ExtraQueue
 from trapline.crawler.engine.records import PageRequisite
 from trapline.crawler.store.outbox import Outbox
 from trapline.frontier import Frontier
@@ -24,47 +23,25 @@ from trapline.frontier.layout import WAITING as WAITING_PAGE
 
 # States of a requisite. WITH_LINKS: it was fetched, and is HTML or a redirect. PAGE: it is fetched as a page. MISSING: the server refuses
 # it. MOVED: another partition owns it since partitions were added.
-WAITING, FETCHED, WITH_LINKS, PAGE, MISSING, FAILED, FORBIDDEN, MOVED = (
-    "waiting",
-    "fetched",
-    "with links",
-    "page",
-    "missing",
-    "failed",
-    "forbidden",
-    "moved",
-)
+FETCHED, WITH_LINKS, PAGE, MISSING, MOVED = "fetched", "with links", "page", "missing", "moved"
 _CODES = {
     state: 1 + at for at, state in enumerate((WAITING, FETCHED, WITH_LINKS, PAGE, MISSING, FAILED, FORBIDDEN, MOVED))
 }
-MOST_REQUESTS = 3  # of one requisite
+_STATES = {number: state for state, number in _CODES.items()}
 
 
-class RequisiteQueue:
+class RequisiteQueue(ExtraQueue[PageRequisite]):
     def __init__(self, frontier: Frontier, link_resolver: LinkResolver, outbox: Outbox) -> None:
-        self._frontier, self._link_resolver, self._outbox = frontier, link_resolver, outbox
+        super().__init__(frontier, link_resolver)
+        self._outbox = outbox
         self._codes = np.zeros(1024, np.uint8)  # by page: the state; 0: no requisite
-        self._open: dict[int, PageRequisite] = {}  # by page: those that wait or are being requested
-        self._waiting: dict[int, deque[int]] = {}  # by site
         self._of_site: Counter[int] = Counter()
         self._by_state: Counter[str] = Counter()
         self._has_taken_over = False
-        self.wanted: Callable[[int], None] = lambda site: None  # called if a requisite of the site waits
-
-    def restore(self, requisites: Iterable[PageRequisite]) -> None:
-        for one in requisites:
-            self._note(one, is_news=False)
-            if one.state == WAITING:
-                self._wait(one.page)
-
-    @property
-    def sites(self) -> list[int]:
-        """The sites with requisites that wait."""
-        return list(self._waiting)
 
     def __len__(self) -> int:
         """Return how many requisites wait or are being requested."""
-        return len(self._open)
+        return len(self._records)
 
     def __contains__(self, page: int) -> bool:
         return page < len(self._codes) and self._codes[page] > 0
@@ -115,11 +92,6 @@ class RequisiteQueue:
                 self._note(PageRequisite(page, "", 0, -1, 0, WAITING))
                 self._wait(page)
 
-    def _wait(self, page: int) -> None:
-        site = int(self._frontier.page_sites[page])
-        self._waiting.setdefault(site, deque()).append(page)
-        self.wanted(site)
-
     def _note(self, one: PageRequisite, is_news: bool = True) -> None:
         if one.page >= len(self._codes):
             self._codes = np.concatenate((self._codes, np.zeros(one.page + 1, np.uint8)))
@@ -131,62 +103,27 @@ class RequisiteQueue:
         self._codes[one.page] = _CODES[one.state]
         self._by_state[one.state] += 1
         if one.state == WAITING:
-            self._open[one.page] = one
+            self._records[one.page] = one
         else:
-            self._open.pop(one.page, None)
+            self._records.pop(one.page, None)
         if is_news:
             self._outbox.requisites.append(one)
 
     # ---- out
 
-    def has(self, site: int) -> bool:
-        """Return whether a requisite of the site waits to be requested. Those that have become pages meanwhile are left to the
-        frontier."""
-        waiting = self._waiting.get(site)
-        while waiting:
-            if self._frontier.page_state(waiting[0]) in (UNKNOWN, *((WAITING_PAGE,) if self._has_taken_over else ())):
-                return True
-            self.finished(waiting.popleft(), PAGE)
-        self._waiting.pop(site, None)
-        return False
-
-    def take(self, site: int) -> tuple[int, str]:
-        """Remove the first requisite of a site that has some, for a request. Return its page and URL."""
-        waiting = self._waiting[site]
-        page = waiting.popleft()
-        if not waiting:
-            del self._waiting[site]
-        self._open[page] = self._open[page]._replace(requests=self._open[page].requests + 1)
-        return page, self._link_resolver.urls([page])[0]
+    def _state_now(self, page: int) -> str:
+        """Return PAGE if a requisite has become a page meanwhile, and is left to the frontier."""
+        state = self._frontier.page_state(page)
+        return WAITING if state == UNKNOWN or (state == WAITING_PAGE and self._has_taken_over) else PAGE
 
     def taken(self, page: int) -> PageRequisite:
         """Return a requisite that was taken and is not done."""
-        return self._open[page]
-
-    def retry(self, page: int, is_failure: bool = True) -> None:
-        """Put back a requisite that was requested in vain, unless that happened too often. `is_failure`: we did not end the
-        request ourselves."""
-        if self._open[page].requests < MOST_REQUESTS or not is_failure:
-            self._wait(page)
-        else:
-            self.finished(page, FAILED)
-
-    def finished(self, page: int, state: str) -> None:
-        """Note what became of a requisite."""
-        self._note(self._open[page]._replace(state=state))
-
-    def abandoned(self, site: int) -> None:
-        """Give up the requisites that wait at a site."""
-        for page in self._waiting.pop(site, ()):
-            self.finished(page, FAILED)
+        return self._records[page]
 
     def moved(self, site: int) -> list[tuple[str, str, int]]:
         """Leave the requisites that wait at a site to another partition. Return URL, role and level of each."""
-        requisites = [self._open[page] for page in self._waiting.pop(site, ())]
+        requisites = [self._records[page] for page in self._waiting.pop(site, ())]
         for one in requisites:
             self.finished(one.page, MOVED)
         urls = self._link_resolver.urls([one.page for one in requisites])
         return [(url, one.role, one.level) for url, one in zip(urls, requisites, strict=True)]
-
-
-_STATES = {number: state for state, number in _CODES.items()}

@@ -1,0 +1,93 @@
+"""A queue of URLs that are requested besides pages, by site. Step 5 in docs/architecture.md.
+
+There are two: sitemaps and feeds (crawler/recrawl/list_queue.py), and requisites of pages (crawler/requisites/requisite_queue.py).
+They add URLs, and note in the store what became of each. `take` removes one for a request (extra_requests.py); `retry` puts
+it back, until it was requested MOST_REQUESTS times. `restore` puts back those that waited when the crawl ended.
+"""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.engine.records import PageRequisite, PublishedList
+from trapline.frontier import Frontier
+
+WAITING, FAILED, FORBIDDEN = "waiting", "failed", "forbidden"  # states; each queue has more
+MOST_REQUESTS = 3  # of one URL
+
+Record = TypeVar("Record", PublishedList, PageRequisite)
+
+
+class ExtraQueue(ABC, Generic[Record]):
+    def __init__(self, frontier: Frontier, link_resolver: LinkResolver) -> None:
+        self._frontier, self._link_resolver = frontier, link_resolver
+        self._records: dict[int, Record] = {}  # by page: at least those that wait or are being requested
+        self._waiting: dict[int, deque[int]] = {}  # by site: pages, never empty
+        self.wanted: Callable[[int], None] = lambda site: None  # called if a URL of the site waits
+
+    def restore(self, records: Iterable[Record]) -> None:
+        for one in records:
+            self._note(one, is_news=False)
+            if one.state == WAITING:
+                self._wait(one.page)
+
+    @property
+    def sites(self) -> list[int]:
+        """The sites with URLs that wait."""
+        return list(self._waiting)
+
+    def _wait(self, page: int) -> None:
+        site = int(self._frontier.page_sites[page])
+        self._waiting.setdefault(site, deque()).append(page)
+        self.wanted(site)
+
+    @abstractmethod
+    def _note(self, one: Record, is_news: bool = True) -> None:
+        """Keep a new or changed record. `is_news`: the store does not have it yet."""
+
+    @abstractmethod
+    def _state_now(self, page: int) -> str:
+        """Return the state of a URL that waits: WAITING, or another if it need not be requested any more."""
+
+    def has(self, site: int) -> bool:
+        """Return whether a URL of the site waits to be requested."""
+        waiting = self._waiting.get(site)
+        while waiting:
+            state = self._state_now(waiting[0])
+            if state == WAITING:
+                return True
+            self.finished(self._first(site), state)
+        return False
+
+    def _first(self, site: int) -> int:
+        """Remove the first page that waits at a site, and return it."""
+        waiting = self._waiting[site]
+        page = waiting.popleft()
+        if not waiting:
+            del self._waiting[site]
+        return page
+
+    def take(self, site: int) -> tuple[int, str]:
+        """Remove the first URL of a site that has some, for a request. Return its page and the URL."""
+        page = self._first(site)
+        self._records[page] = self._records[page]._replace(requests=self._records[page].requests + 1)
+        return page, self._link_resolver.urls([page])[0]
+
+    def retry(self, page: int, is_failure: bool = True) -> None:
+        """Put back a URL that was requested in vain, unless that happened too often. `is_failure`: we did not end the request
+        ourselves."""
+        if self._records[page].requests < MOST_REQUESTS or not is_failure:
+            self._wait(page)
+        else:
+            self.finished(page, FAILED)
+
+    def finished(self, page: int, state: str) -> None:
+        """Note what became of a URL."""
+        self._note(self._records[page]._replace(state=state))
+
+    def abandoned(self, site: int) -> None:
+        """Give up the URLs of a site: they will never be requested."""
+        for page in self._waiting.pop(site, ()):
+            self.finished(page, FAILED)
