@@ -1,15 +1,17 @@
-"""The URLs of stylesheets: what is a URL, what is not, and no stylesheet takes long."""
+"""The URLs of stylesheets: what is a URL, what is not, and no stylesheet takes much work."""
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from trapline.fetch.css import MOST_CHARACTERS, style_requisites
-from trapline.fetch.requisite import FILE, STYLESHEET
+from trapline.fetch import css as module
+from trapline.fetch.css import FILE, MOST_CHARACTERS, MOST_STEPS, STYLESHEET, Budget, read_style, style_requisites
 
 
 def hrefs(css: str) -> list[str]:
-    return [requisite.href for requisite in style_requisites(css)]
+    return [requisite.href for requisite in read_style(css)]
 
 
 @pytest.mark.parametrize(
@@ -49,11 +51,11 @@ def test_urls(css: str, found: list[str]) -> None:
     ],
 )
 def test_an_import_is_a_stylesheet(css: str) -> None:
-    assert list(style_requisites(css)) == [(STYLESHEET, "a.css")]
+    assert read_style(css) == [(STYLESHEET, "a.css")]
 
 
 def test_other_rules_that_begin_like_an_import_are_none() -> None:
-    assert list(style_requisites("@important 'a'; @import-x 'b'; @import; c{d:url(e)}")) == [(FILE, "e")]
+    assert read_style("@important 'a'; @import-x 'b'; @import; c{d:url(e)}") == [(FILE, "e")]
 
 
 @pytest.mark.parametrize(
@@ -79,9 +81,51 @@ def test_other_rules_that_begin_like_an_import_are_none() -> None:
 def test_the_time_is_linear(part: str) -> None:
     css = part * (100_000 // len(part))
     began = time.process_time()
-    for _ in style_requisites(css):
-        pass
+    read_style(css)
     assert time.process_time() - began < 0.5, "quadratic time would be many seconds"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "url(\\61)",
+        "url('" + "\\61" * 1000 + "')",
+        "@import '\\a\\b\\c';",
+        "image-set('a' 1x)",
+        "image-set(" + "'\\61',url(b)," * 10_000 + ")",
+        "url(a)",
+        "''",
+        "/**/",
+    ],
+)
+def test_a_hostile_stylesheet_takes_no_more_steps_than_its_budget(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    """Everything that Python does once for a token, a URL or an escape is counted here, and must fit in the budget."""
+    monkeypatch.setattr(module, "MOST_STEPS", 5_000)
+    work = 0
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(*given: Any) -> Any:
+            nonlocal work
+            work += 1
+            return call(*given)
+
+        return counting
+
+    monkeypatch.setattr(module, "_character", counted(module._character))
+    monkeypatch.setattr(module, "is_usable", counted(module.is_usable))
+    monkeypatch.setattr(module, "_values", counted(module._values))
+    for copies in (50_000 // len(part), 200_000 // len(part)):
+        work = 0
+        read_style(part * max(1, copies))
+        assert 0 < work <= 3 * 5_000
+    assert work > 1_000, "the text is hostile"
+
+
+def test_the_styles_of_a_page_share_one_budget() -> None:
+    budget = Budget()
+    first, second = "a{b:url(c)}", " " * MOST_CHARACTERS + "a{b:url(d)}"
+    assert [one.href for css in (first, second, first) for one in style_requisites(css, budget)] == ["c"]
+    assert budget.characters == 0 and budget.steps == MOST_STEPS - 1
 
 
 def test_the_rest_of_a_long_stylesheet_is_not_read() -> None:

@@ -1,11 +1,15 @@
 """The requisites of HTML pages: which tags name them, and what hides them."""
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from trapline.fetch import css
+from trapline.fetch.css import FILE, ICON, IMAGE, MEDIA, MOST_OF_A_PAGE, SCRIPT, STYLESHEET
+from trapline.fetch.html import markup, requisites
 from trapline.fetch.html.requisites import read_requisites
-from trapline.fetch.requisite import FILE, ICON, IMAGE, MEDIA, MOST_OF_A_PAGE, SCRIPT, STYLESHEET
 
 
 def hrefs(html: str) -> list[str]:
@@ -75,3 +79,37 @@ def test_no_page_takes_long(part: str) -> None:
     began = time.process_time()
     hrefs(html)
     assert time.process_time() - began < 0.5, "quadratic time would be many seconds"
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<img " + "a " * 50_000 + ">",
+        ("<img " + "a " * 500 + ">") * 100,
+        "<p style='url(" + "&#97;" * 50_000 + ")'>",
+        "<img srcset='" + "a b," * 50_000 + "'>",
+        "<p style='b:url(\\61)'>" * 10_000,
+        "<img src=a>" * 16_000,
+    ],
+)
+def test_a_hostile_page_takes_no_more_steps_than_its_budget(monkeypatch: pytest.MonkeyPatch, html: str) -> None:
+    """Everything that Python does once for an attribute, a reference, an escape or a URL is counted here."""
+    monkeypatch.setattr(css, "MOST_STEPS", 5_000)
+    work = 0
+
+    def counted(call: Callable[..., Any], weigh: Callable[[Any], int] = lambda given: 1) -> Callable[..., Any]:
+        def counting(given: Any) -> Any:
+            nonlocal work
+            work += weigh(given)
+            return call(given)
+
+        return counting
+
+    monkeypatch.setattr(
+        requisites, "values", counted(requisites.values, lambda text: 1 if "=" in text else len(text.split()))
+    )
+    monkeypatch.setattr(markup, "_character", counted(markup._character))
+    monkeypatch.setattr(css, "_character", counted(css._character))
+    monkeypatch.setattr(css, "is_usable", counted(css.is_usable))
+    hrefs(html + "<img src=b>")
+    assert work <= 3 * 5_000

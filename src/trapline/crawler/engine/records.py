@@ -125,7 +125,7 @@ class PageRequisite(NamedTuple):
     """A file that a page needs, and what became of it. A later record with the same page replaces it."""
 
     page: int  # the number of its URL
-    role: str  # STYLESHEET or another role of fetch/requisite.py
+    role: str  # STYLESHEET or another role of fetch/css.py
     level: int  # number of stylesheets and redirects that lead from a page to it
     needed_by: int  # the page, stylesheet or redirect that named it first; -1: it is in another partition
     requests: int

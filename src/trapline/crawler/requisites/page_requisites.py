@@ -4,7 +4,7 @@ A page that was fetched names requisites in its HTML, a stylesheet names more, a
 URLs may be on any host: a page of a site often needs files of others. Each URL that was never seen gets a page number, is no
 page of the frontier, and waits in requisite_queue.py until a visit requests it (crawler/engine/extra_requests.py).
 
-What a page can cause is bounded: MOST_OF_A_PAGE URLs of a page or stylesheet (fetch/requisite.py), MOST_URL_BYTES of their
+What a page can cause is bounded: MOST_OF_A_PAGE URLs of a page or stylesheet (fetch/css.py), MOST_URL_BYTES of their
 text, MOST_LEVELS stylesheets and redirects in a row, and as many requisites of a site as it may have known pages.
 """
 
@@ -16,18 +16,18 @@ from trapline.crawler.files.reading import Reading
 from trapline.crawler.requisites import requisite_queue
 from trapline.crawler.requisites.requisite_queue import RequisiteQueue
 from trapline.crawler.store.outbox import Outbox
-from trapline.fetch.css import style_requisites
+from trapline.fetch.css import MOST_CHARACTERS, MOST_OF_A_PAGE, STYLESHEET, Requisite, is_usable, read_style
 from trapline.fetch.html.encoding import decode, encoding_of
 from trapline.fetch.html.page import is_html
 from trapline.fetch.http.content import decoded
 from trapline.fetch.http.headers import content_type
 from trapline.fetch.http.response import Response
-from trapline.fetch.requisite import MOST_OF_A_PAGE, STYLESHEET, Requisite, is_usable
 from trapline.fetch.urls import canonical, origin
 from trapline.frontier import FAILED, FETCHED, Frontier
 
 MOST_LEVELS = 5  # stylesheets and redirects that lead from a page to a requisite
 MOST_URL_BYTES = 1 << 20  # of the requisites of one page or stylesheet
+_MOST_STYLE_BYTES = 4 * MOST_CHARACTERS  # the rest of a stylesheet is not decoded
 _CSS = "text/css"
 SendRequisite = Callable[[str, str, int], None]  # URL, role, level
 
@@ -70,10 +70,10 @@ class PageRequisites:
         self._want(read_requisites(verdict.body, _charset(response)), base, 0, page, now)
 
     def _read_style(self, page: int, url: str, response: Response, level: int, now: float) -> None:
-        body = decoded(response.body, response.codings, self._expanded_bytes, cut=True)
+        body = decoded(response.body, response.codings, min(self._expanded_bytes, _MOST_STYLE_BYTES), cut=True)
         if isinstance(body, bytes):
-            css = decode(body, encoding_of(body, _charset(response)))
-            self._want(style_requisites(css), url, level + 1, page, now)
+            css = decode(body[:_MOST_STYLE_BYTES], encoding_of(body, _charset(response)))
+            self._want(read_style(css), url, level + 1, page, now)
 
     def received(self, url: str, role: str, level: int, now: float) -> None:
         """Take in a requisite of ours that another partition found."""
@@ -104,13 +104,12 @@ class PageRequisites:
         roles: dict[str, str] = {}
         room = MOST_URL_BYTES
         for role, href in found:
-            url = canonical(href, base) if is_usable(href) else None
-            if url is None or url in roles or self._is_full(url):
-                continue
-            room -= len(url)
+            room -= len(href)
             if room < 0 or len(roles) == MOST_OF_A_PAGE:
                 break
-            roles[url] = role
+            url = canonical(href, base) if is_usable(href) else None
+            if url is not None and not self._is_full(url):
+                roles.setdefault(url, role)
         return roles
 
     def _is_full(self, url: str) -> bool:

@@ -293,6 +293,19 @@ def is_over(state: Array, most: int) -> bool:
     return state[STEPS] >= state[MOST_STEPS] or state[WORK] >= state[MOST_WORK]
 
 
+@helper(b1(Bytes, i8, i8, b1, i8, i8, State, Open))
+def is_html_tag(
+    html: Array, what: int, length: int, closing: bool, attributes: int, end: int, state: Array, opened: Array
+) -> bool:
+    """Return whether a tag is one of HTML, and not of SVG or MathML. Note which elements are open after it."""
+    if opened[0, 0] > 0:  # the tag is read again, and compared with the open elements
+        state[STEPS] += (end - attributes + opened[0, 0]) // 4
+    is_html = is_of_html(html, what, length, closing, attributes, end, opened)
+    if is_html and what == _TEMPLATE and length == 8:
+        state[TEMPLATES] = max(0, state[TEMPLATES] - 1) if closing else state[TEMPLATES] + 1
+    return bool(is_html)
+
+
 @kernel(b1(Bytes, Rows, Rows, State, Open, Bytes, i8))
 def find_tags(html: Array, rows: Array, hrefs: Array, state: Array, opened: Array, agent: Array, most: int) -> bool:
     """Find the relevant tags of a page.
@@ -321,11 +334,7 @@ def find_tags(html: Array, rows: Array, hrefs: Array, state: Array, opened: Arra
         end = read_tag(html, attributes, -1 if len(hrefs) == 0 else kind, rows, state)
         if end >= html.size:
             break
-        if opened[0, 0] > 0:  # the tag is read again, and compared with the open elements
-            state[STEPS] += (end - attributes + opened[0, 0]) // 4
-        is_html = is_of_html(html, what, length, closing, attributes, end, opened)
-        if is_html and what == _TEMPLATE and length == 8:
-            state[TEMPLATES] = max(0, state[TEMPLATES] - 1) if closing else state[TEMPLATES] + 1
+        is_html = is_html_tag(html, what, length, closing, attributes, end, state, opened)
         if kind == A or (kind >= 0 and is_html):
             if len(hrefs) == 0:
                 note_attributes(rows, state, kind, attributes, end)

@@ -9,8 +9,18 @@ import numpy as np
 
 from trapline.compiled.jit import b1, helper, i8, kernel
 from trapline.fetch.html.foreign import HTML as HTML_ELEMENT
-from trapline.fetch.html.foreign import OPEN_SHAPE, Open, codes_of, innermost, is_named, is_of_html
-from trapline.fetch.html.kernels import Rows, State
+from trapline.fetch.html.foreign import OPEN_SHAPE, Open, codes_of, innermost, is_named
+from trapline.fetch.html.kernels import (
+    AT,
+    MOST_STEPS,
+    ROWS,
+    STATE_SIZE,
+    STEPS,
+    TEMPLATES,
+    Rows,
+    State,
+    is_html_tag,
+)
 from trapline.fetch.html.markup import BYTES_OF_A_PAGE, STEPS_OF_A_PAGE
 from trapline.fetch.html.tokens import (
     Bytes,
@@ -34,22 +44,23 @@ MOST_TAGS = 16_384  # of a page; the rest of the page is not searched
 
 # Other tags count if they have an attribute `style` or `background`.
 _WANTED = codes_of("audio embed feimage image img input link object script source style track use video")
-_STYLE, _BACKGROUND, _TEMPLATE = code("style"), code("background"), code("template")
+_STYLE, _BACKGROUND = code("style"), code("background")
 _SLASH, _GREATER, _LESS = 0x2F, 0x3E, 0x3C
-# Indexes of a page's state: rows written; the offset at which to continue; open templates; steps; whether the last tag that was read
-# has an attribute `style` or `background`.
-_ROWS, _AT, _TEMPLATES, _STEPS, _HAS_STYLE, _STATE_SIZE = range(6)
-# Columns of a row: start of the name, start and end of the attributes, end of the content of a style element.
-NAME, ATTRIBUTES, END, CONTENT_END = range(4)
+# Indexes of a page's state besides those of kernels.py, about the last tag that was read: the number of its attributes, and whether
+# `style` or `background` is among them.
+_ATTRIBUTES_READ, _HAS_STYLE = STATE_SIZE, STATE_SIZE + 1
+# Columns of a row: start of the name, start and end of the attributes, end of the content of a style element, number of attributes.
+NAME, ATTRIBUTES, END, CONTENT_END, COUNT, _COLUMNS = range(6)
 
 
 @helper(i8(Bytes, i8, State))
 def read_attributes(html: Array, at: int, state: Array) -> int:
-    """Return the offset of the tag's `>`, or the end of the page."""
-    state[_HAS_STYLE] = 0
+    """Return the offset of the tag's `>`, or the end of the page if there is none or if all steps are used up."""
+    state[_ATTRIBUTES_READ], state[_HAS_STYLE] = 0, 0
     at = attribute_start(html, at)
-    while at < html.size and html[at] != _GREATER:
-        state[_STEPS] += 1
+    while at < html.size and html[at] != _GREATER and state[STEPS] < state[MOST_STEPS]:
+        state[STEPS] += 1
+        state[_ATTRIBUTES_READ] += 1
         name = attribute_name_end(html, at)
         length = name - at
         if length in (5, 10):
@@ -59,7 +70,7 @@ def read_attributes(html: Array, at: int, state: Array) -> int:
         start = value_start(html, name)
         at = name if start < 0 else behind_value(html, start, value_end(html, start))
         at = attribute_start(html, at)
-    return min(at, html.size)
+    return at if at < html.size and html[at] == _GREATER else html.size
 
 
 @helper(i8(Bytes, i8, b1))
@@ -73,14 +84,13 @@ def style_end(html: Array, at: int, is_html: bool) -> int:
 def find_requisite_tags(html: Array, rows: Array, state: Array, opened: Array) -> bool:
     """Write a row for every tag that may name a requisite. Return False if `rows` is full; then call again with a larger array, which
     contains the previous rows."""
-    if state[_AT] == 0:
-        opened[0, 0] = 0
-    at = find_byte(html, state[_AT], _LESS)
-    while at + 1 < html.size and state[_STEPS] < STEPS_OF_A_PAGE:
-        if state[_ROWS] == len(rows):
-            state[_AT] = at
+    at = find_byte(html, state[AT], _LESS)
+    while at + 1 < html.size and state[STEPS] < state[MOST_STEPS]:
+        row = state[ROWS]
+        if row == len(rows):
+            state[AT] = at
             return False
-        state[_STEPS] += 1
+        state[STEPS] += 1
         closing = html[at + 1] == _SLASH
         name = at + 2 if closing else at + 1
         if name >= html.size or not is_letter(html[name]):
@@ -91,17 +101,13 @@ def find_requisite_tags(html: Array, rows: Array, state: Array, opened: Array) -
         end = read_attributes(html, attributes, state)
         if end >= html.size:
             break
-        if opened[0, 0] > 0:
-            state[_STEPS] += (end - attributes + opened[0, 0]) // 4
-        is_html = is_of_html(html, what, length, closing, attributes, end, opened)
-        if is_html and what == _TEMPLATE and length == 8:
-            state[_TEMPLATES] = max(0, state[_TEMPLATES] - 1) if closing else state[_TEMPLATES] + 1
-        if not closing and state[_TEMPLATES] == 0 and (state[_HAS_STYLE] == 1 or is_named(_WANTED, what, length)):
-            row = state[_ROWS]
+        is_html = is_html_tag(html, what, length, closing, attributes, end, state, opened)
+        if not closing and state[TEMPLATES] == 0 and (state[_HAS_STYLE] == 1 or is_named(_WANTED, what, length)):
             is_style = what == _STYLE and length == 5
             rows[row, NAME], rows[row, ATTRIBUTES], rows[row, END] = name, attributes, end
             rows[row, CONTENT_END] = style_end(html, end + 1, is_html) if is_style else end
-            state[_ROWS] = row + 1
+            rows[row, COUNT] = state[_ATTRIBUTES_READ]
+            state[ROWS] = row + 1
         at = find_byte(html, end + 1 if closing or not is_html else behind_content(html, end + 1, what, length), _LESS)
     return True
 
@@ -111,8 +117,9 @@ def requisite_rows(html: bytes) -> list[list[int]]:
     if not html:
         return []
     text = np.frombuffer(html, np.uint8, min(len(html), BYTES_OF_A_PAGE))
-    rows, state = np.zeros((64, 4), np.int32), np.zeros(_STATE_SIZE, np.int64)
+    rows, state = np.zeros((64, _COLUMNS), np.int32), np.zeros(STATE_SIZE + 2, np.int64)
+    state[MOST_STEPS] = STEPS_OF_A_PAGE
     opened = np.zeros(OPEN_SHAPE, np.int64)
     while not find_requisite_tags(text, rows, state, opened) and len(rows) < MOST_TAGS:
-        rows = np.concatenate((rows, np.zeros((3 * len(rows), 4), np.int32)))
-    return rows[: int(state[_ROWS])].tolist()
+        rows = np.concatenate((rows, np.zeros((3 * len(rows), _COLUMNS), np.int32)))
+    return rows[: int(state[ROWS])].tolist()

@@ -8,12 +8,22 @@ resolves and requests the files; the requisites of a stylesheet are found when i
 import re
 from collections.abc import Iterator
 
-from trapline.fetch.css import style_requisites
+from trapline.fetch.css import (
+    FILE,
+    ICON,
+    IMAGE,
+    MEDIA,
+    SCRIPT,
+    STYLESHEET,
+    Budget,
+    Requisite,
+    distinct,
+    style_requisites,
+)
 from trapline.fetch.html.encoding import decode
 from trapline.fetch.html.markup import BYTES_OF_A_PAGE, text, values
 from trapline.fetch.html.page import ascii_based
-from trapline.fetch.html.requisite_tags import ATTRIBUTES, CONTENT_END, END, NAME, requisite_rows
-from trapline.fetch.requisite import FILE, ICON, IMAGE, MEDIA, MOST_OF_A_PAGE, SCRIPT, STYLESHEET, Requisite, is_usable
+from trapline.fetch.html.requisite_tags import ATTRIBUTES, CONTENT_END, COUNT, END, NAME, requisite_rows
 
 MOST_STYLE = 64 * 1024  # characters of a style attribute; the rest is not read
 
@@ -60,21 +70,19 @@ def read_requisites(body: bytes, charset: str | None) -> list[Requisite]:
     ['a.css', 'b.png', 'c.png', 'd.png']
     """
     html, encoding, _ = ascii_based(body[:BYTES_OF_A_PAGE], charset)
-    found: dict[str, Requisite] = {}
-    for requisite in (one for row in requisite_rows(html) for one in _of_tag(html, row, encoding)):
-        if is_usable(requisite.href):
-            found.setdefault(requisite.href, requisite)
-            if len(found) == MOST_OF_A_PAGE:
-                break
-    return list(found.values())
+    budget = Budget()
+    return distinct((one for row in requisite_rows(html) for one in _of_tag(html, row, encoding, budget)), budget)
 
 
-def _of_tag(html: bytes, row: list[int], encoding: str) -> Iterator[Requisite]:
-    name = html[row[NAME] : row[ATTRIBUTES]].decode("latin-1").lower()
+def _of_tag(html: bytes, row: list[int], encoding: str, budget: Budget) -> Iterator[Requisite]:
+    start, end = row[ATTRIBUTES], row[END]
+    if not budget.allows(1 + row[COUNT] + html.count(b"&", start, end)):
+        return
+    name = html[row[NAME] : start].decode("latin-1").lower()
     if name == "style":
-        yield from style_requisites(decode(html[row[END] + 1 : row[CONTENT_END]], encoding))
+        yield from style_requisites(decode(html[end + 1 : row[CONTENT_END]], encoding), budget)
     # Values are split in Latin-1, which keeps all bytes, and decoded one by one.
-    raw = values(html[row[ATTRIBUTES] : row[END]].decode("latin-1"))
+    raw = values(html[start:end].decode("latin-1"))
     given = {key: text(decode(value.encode("latin-1"), encoding)) for key, value in raw.items() if key in _USED}
     if name == "link":
         yield from _of_link(given)
@@ -86,7 +94,7 @@ def _of_tag(html: bytes, row: list[int], encoding: str) -> Iterator[Requisite]:
     if "background" in given:
         yield Requisite(IMAGE, given["background"])
     if "url" in given.get("style", "").lower():
-        yield from style_requisites(given["style"][:MOST_STYLE])
+        yield from style_requisites(given["style"][:MOST_STYLE], budget)
 
 
 _USED = {"style", "background", "rel", "type", "href", "imagesrcset", "srcset"}
