@@ -45,7 +45,10 @@ def verdicts_by_web(runs: list[Found]) -> str:
             if web not in columns:
                 columns.append(web)
             rows.setdefault((item, text), {})[web] = verdict.strip("*")
-    body = [[*key, *(found.get(web, "-") for web in columns)] for key, found in sorted(rows.items(), key=lambda row: row[0][0])]
+    body = [
+        [*key, *(found.get(web, "-") for web in columns)]
+        for key, found in sorted(rows.items(), key=lambda row: row[0][0])
+    ]
     return table(["item", "claim", *columns], body)
 
 
