@@ -1,6 +1,7 @@
 """The status of a running crawl, as the view shows it twice a second, and the summary of a crawl without a folder.
 
-This module decides nothing of the crawl; it notes the pace for the folder. status.py has the values, crawler/inspect/summary.py the summary of a crawl with a folder.
+This module decides nothing of the crawl; it notes the pace for the folder. status.py has the values;
+crawler/inspect/summary.py has the summary of a crawl with a folder.
 """
 
 import json
