@@ -151,6 +151,28 @@ def test_a_note_says_that_a_strategy_file_has_changed_and_the_new_one_ranks_all_
     assert paths(folder)[1:] == ["/x0", "/y0", "/x1", "/x1/deep", "/x0/deep"]
 
 
+def test_after_a_kill_the_log_is_replayed_with_the_strategy_file_of_its_time(
+    server: SmallServer, tmp_path: Path
+) -> None:
+    """Without the copies, as in folders of older versions, a message asks for the old file."""
+    file = tmp_path / "mine.py"
+    file.write_text(STRATEGY.format(sign="-"))
+    folder = begin(server, tmp_path / "c", strategy=str(file), per_connection=1)
+    shutil.rmtree(folder / "snapshot")  # as if the crawl had been killed: only its log is left
+    file.write_text(STRATEGY.format(sign="+"))
+    copies = (folder / "strategy").rename(tmp_path / "copies")
+    with pytest.raises(ConfigError, match=r"mine\.py has changed since the crawl was interrupted"):
+        again(folder)
+    copies.rename(folder / "strategy")
+    again(folder, max_pages=6)
+    assert paths(folder)[1:] == ["/x0", "/y0", "/x1", "/x1/deep", "/x0/deep"]
+    with closing(Reading(folder)) as reading:
+        whole = resume.rebuilt(reading)[0]
+        shutil.rmtree(folder / "snapshot")  # now the log has calls by both versions, and the file is a third one
+        file.write_text(STRATEGY.format(sign="0.5 * "))
+        assert_same_state(resume.rebuilt(reading)[0], whole)
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [

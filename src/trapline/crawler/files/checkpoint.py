@@ -11,6 +11,7 @@ older of the two is no longer needed (`tidy`). A resume removes a damaged snapsh
 the two. snapshot_schedule.py decides when a snapshot is taken.
 """
 
+import math
 import re
 import shutil
 from collections.abc import Callable
@@ -91,9 +92,9 @@ def _newest(folder: Path, last_batch: int, read: Callable[[Path], T]) -> Loaded[
     return Loaded(0, None, tuple(damaged))
 
 
-def newest(folder: Path) -> int:
-    """Return the batch of the newest snapshot; 0: there is none."""
-    return max(numbers(folder), default=0)
+def newest(folder: Path, last_batch: float = math.inf) -> int:
+    """Return the batch of the newest snapshot up to this batch; 0: there is none."""
+    return max((number for number in numbers(folder) if number <= last_batch), default=0)
 
 
 def forget_after(folder: Path, last_batch: int) -> None:

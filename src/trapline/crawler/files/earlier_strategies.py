@@ -12,7 +12,7 @@ import numpy as np
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_quality import given_by
 from trapline.crawler.files.reading import HAS_LINKS, Reading
-from trapline.crawler.files.run_options import RunOptions, changed_files, options_of_runs
+from trapline.crawler.files.run_options import RunOptions, changed_files, options_of_runs, with_kept_files
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier.changes import StrategyChange
 from trapline.frontier.layout import Array
@@ -30,8 +30,12 @@ def strategy_of(options: CrawlOptions) -> Strategy:
 
 
 class EarlierStrategies:
-    def __init__(self, reading: Reading, options: CrawlOptions, strategy: Strategy) -> None:
-        """`strategy`: the strategy of these options, which is loaded already."""
+    def __init__(
+        self, reading: Reading, options: CrawlOptions, strategy: Strategy, has_present_files: bool = False
+    ) -> None:
+        """`strategy`: the strategy of these options, which is loaded already. `has_present_files`: the strategy files as they are
+        now will do, because no call of the log will be repeated."""
+        self._has_present_files = has_present_files
         self._reading, self._options, self._strategy = reading, options, strategy
         meta = reading.meta()
         self._runs = {one.run: one for one in options_of_runs(meta)}
@@ -42,13 +46,15 @@ class EarlierStrategies:
         return self._runs[min(self._runs)]
 
     def strategy(self, number: int) -> Strategy:
-        """Return the strategy of a run. Raise `ConfigError` if one of its files is gone."""
+        """Return the strategy of a run. Raise `ConfigError` if one of its files is gone, and the folder has no copy."""
         if number not in self._runs:
             raise ConfigError(
                 f"{self._reading.folder}: its database has no options of run {number}; restore crawl.db from a copy"
             )
         run = self._runs[number]
-        return self._strategy if run.has_ranks_of(self._options) else strategy_of(run.options)
+        options = run.options if self._has_present_files else with_kept_files(self._reading.folder, run)
+        is_present = run.has_ranks_of(self._options) and options is run.options
+        return self._strategy if is_present else strategy_of(options)
 
     def has_strategy(self, number: int, options: CrawlOptions, files: Mapping[str, str]) -> bool:
         """Return whether a run had the strategy of these options, made from the same files."""

@@ -25,6 +25,7 @@ INDEX = "index.cdxj"
 REBUILT_INDEX = f".{INDEX}.rebuilt"  # complete; it replaces INDEX as soon as the database has recorded its length
 SNAPSHOT = "snapshot"
 SUMMARY = "summary.json"
+STRATEGY_FILES = "strategy"  # every version of the user's strategy files that the crawl has had (run_options.py)
 HANDLED = "handled.json"  # how far the pages are handled (handled.py)
 
 REQUISITES = """create table if not exists requisite (  -- files that pages need, in crawls with --requisites

@@ -27,7 +27,7 @@ from trapline.crawler.files import resume
 from trapline.crawler.files.changed_options import apply_changes, with_changes
 from trapline.crawler.files.layout import FolderClaim, check_free, claim_existing, claim_new
 from trapline.crawler.files.reading import Reading
-from trapline.crawler.files.run_options import changed_files, noted_options, strategy_files
+from trapline.crawler.files.run_options import changed_files, keep_files, noted_options, strategy_files
 from trapline.crawler.handler.user_handler import check_handler
 from trapline.crawler.store.settings import StoreSettings
 from trapline.errors import ConfigError
@@ -260,7 +260,9 @@ def _applied(
     """Apply what a resume has changed. Return the keys of `meta` that the run sets, and whether the scope has changed."""
     with closing(Reading(folder)) as reading:
         meta = reading.meta()
-        keys = noted_options(meta, asdict(options), strategy_files(options), time.time())
+        files = strategy_files(options)
+        keep_files(folder, files)
+        keys = noted_options(meta, asdict(options), files, time.time())
         if "runs" in meta and scope_change.differs(CrawlOptions.from_json(meta["options"]), options):
             keys[scope_change.KEY] = "1"
         apply_changes(reading, state, options, strategy, keys)

@@ -166,8 +166,11 @@ def _replayed(
 ) -> _Old:
     """Restore the frontier and the seen URLs, under the options that each run had. `options`, `strategy`: those of the run that
     is about to begin. `newest`: use no snapshot after this batch."""
-    last, runs = reading.last_batch(), EarlierStrategies(reading, options, strategy)
-    batch, state, damaged = checkpoint.load(reading.folder, last if newest is None else newest, runs.strategy)
+    last = reading.last_batch()
+    latest = last if newest is None else newest
+    is_complete = checkpoint.newest(reading.folder, latest) == last  # the snapshot, which then needs no replay
+    runs = EarlierStrategies(reading, options, strategy, has_present_files=is_complete)
+    batch, state, damaged = checkpoint.load(reading.folder, latest, runs.strategy)
     first = runs.first
     frontier, seen = state or (Frontier(runs.strategy(first.run), first.options.rules, first.options.seed), SeenTable())
     for number, calls in _log(reading.journal(after=batch), damaged):

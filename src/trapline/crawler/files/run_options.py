@@ -7,12 +7,14 @@ other options, the audit of politeness, and the next resume, which compares.
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.files.layout import STRATEGY_FILES
+from trapline.output import write_bytes
 from trapline.strategies.base.choice import split
 
 RUN = "options "
@@ -21,6 +23,7 @@ _GOALS = ("max_pages", "max_seconds", "max_bytes", "snapshot_pages")
 _LARGE = ("seeds", "hosts")  # taken from the present options, because there may be very many
 STRATEGY = ("strategy", "page_rank", "site_rank", "quality", "history", "modules", "seed")
 """The options that decide how pages and sites are ranked."""
+_WORDS = ("strategy", "page_rank", "site_rank")  # may name files
 
 
 class RunOptions(NamedTuple):
@@ -36,10 +39,42 @@ class RunOptions(NamedTuple):
 
 def strategy_files(options: CrawlOptions) -> dict[str, str]:
     """Return the digests of the user's files that the strategy consists of. A file that is missing is left out."""
-    words = (options.strategy, options.page_rank, options.site_rank)
+    words = [getattr(options, name) for name in _WORDS]
     names = {half for word in words if word for half in split(word) or (word,)}
     paths = [Path(name) for name in sorted(names) if name.endswith(".py")]
     return {str(path): sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()}
+
+
+def keep_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Copy the strategy files into the folder of the crawl, so that its log can be replayed after they have changed. `files`:
+    their digests."""
+    for path, digest in files.items():
+        copy, text = kept_file(folder, digest), Path(path).read_bytes()
+        if not copy.exists() and sha256(text).hexdigest() == digest:
+            copy.parent.mkdir(exist_ok=True)
+            write_bytes(copy, text)
+
+
+def kept_file(folder: Path, digest: str) -> Path:
+    return folder / STRATEGY_FILES / f"{digest}.py"
+
+
+def with_kept_files(folder: Path, run: RunOptions) -> CrawlOptions:
+    """Return the options of a run, with the folder's copies in place of strategy files that have changed since or are gone."""
+    present = strategy_files(run.options)
+    copies = {
+        path: str(kept_file(folder, digest))
+        for path, digest in run.files.items()
+        if present.get(path) != digest and kept_file(folder, digest).exists()
+    }
+    if not copies:
+        return run.options
+    words: dict[str, Any] = {name: _replaced(getattr(run.options, name), copies) for name in _WORDS}
+    return replace(run.options, **words)
+
+
+def _replaced(word: str | None, copies: Mapping[str, str]) -> str | None:
+    return word and "+".join(copies.get(half, half) for half in split(word) or (word,))
 
 
 def changed_files(meta: Mapping[str, str], options: CrawlOptions) -> list[str]:
