@@ -1,6 +1,7 @@
 """A resumed crawl with other options: they hold for all waiting pages, and also after a kill that comes at once."""
 
 import shutil
+import signal
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, replace
@@ -9,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from tests.crawler.kill_world import Run, finished, rows
 from tests.crawler.live_web import crawled, silence
 from tests.crawler.proxies import proxy_server
 from tests.crawler.small_server import NOT_FOUND, SmallServer, page, small_server
+from tests.effort import slow
 from tests.frontier.test_replay import assert_same_state
 from trapline import cli
 from trapline.crawler.engine.run import run_crawl
@@ -113,6 +116,29 @@ def test_a_crawl_that_was_killed_before_its_first_batch_applies_the_changes_late
         frontier = resume.rebuilt(reading)[0]
     assert (frontier.strategy.page.name, frontier.rules.per_connection, frontier.strategy_number) == ("opic", 2, 2)
     assert not [path for path in paths(folder)[4:] if "x" in path]
+
+
+@slow
+@pytest.mark.parametrize("whom", ["loop", "both"])
+def test_a_process_that_is_killed_when_it_has_noted_the_changes_keeps_them(
+    server: SmallServer, tmp_path: Path, whom: str
+) -> None:
+    folder = begin(server, tmp_path / "c")
+    committed = rows(folder, "select max(batch) from journal")
+    changes = ("--strategy", "opic", "--per-connection", "2", "--exclude", "x", "--max-pages", "1000")
+    with Run("--resume", folder, *changes) as run:
+        assert run.wait_for(lambda: bool(rows(folder, "select 1 from meta where key = 'options 2'")))
+        run.poll()
+        run.send(signal.SIGKILL, run.loop, run.store if whom == "both" else 0)
+        assert run.ended()[0] == -signal.SIGKILL
+    assert rows(folder, "select max(batch) from journal") == committed  # the frontier's calls were lost
+    finished("--resume", folder)
+    with closing(Reading(folder)) as reading:
+        frontier = resume.rebuilt(reading)[0]
+    assert (frontier.strategy.page.name, frontier.rules.per_connection, frontier.strategy_number) == ("opic", 2, 2)
+    assert sorted(paths(folder)[4:]) == sorted({f"/y{number}" for number in range(6)} - {*paths(folder)[:4]})
+    with closing(opened_database(folder)) as database:
+        assert audit(database).violations == 0
 
 
 def test_a_narrower_scope_leaves_waiting_pages_unfetched_and_a_wider_one_fetches_them(
