@@ -133,7 +133,12 @@ def test_cookies_of_a_file_are_sent_to_their_hosts_paths_and_times(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    "row", ["a.org TRUE / FALSE 0 a b", "a.org\tFALSE\t/\tFALSE\tsoon\ta\tb", "a.org\tFALSE\t/\tFALSE\t0\ta\tb;c"]
+    "row",
+    [
+        "a.org TRUE / FALSE 0 a b",
+        "a.org\tFALSE\t/\tFALSE\t0\ta\tb;c",
+        *(f"a.org\tFALSE\t/\tFALSE\t{time}\ta\tb" for time in ("soon", "--5", "\u00b2", "\u0665", "5.x", "-", "")),
+    ],
 )
 def test_a_row_that_is_no_cookie_is_named(tmp_path: Path, row: str) -> None:
     with pytest.raises(ConfigError, match="row 2"):
@@ -173,12 +178,36 @@ def test_the_cookies_of_a_host_are_bounded() -> None:
         ("Wed, 21 Oct 2026 07:28:00 GMT", 1792567680.0),
         ("Wed, 21-Oct-2026 07:28:00 GMT", 1792567680.0),
         ("soon", math.inf),
+        ("Wed, 21 Oct \u0662\u0660\u0662\u0666 07:28:00 GMT", math.inf),
+        ("", math.inf),
     ],
 )
 def test_dates_of_cookies_are_read(when: str, expires: float) -> None:
     jar = CookieJar()
     jar.keep("a.org", "/", False, answer(f"a=b; Expires={when}; Path=/").head, 0.0)
     assert Cookie("/", False, expires, b"a=b") in jar._by_host["a.org"].values()
+
+
+@pytest.mark.parametrize(
+    ("max_age", "expires"),
+    [
+        ("5", 105.0),
+        ("-5", None),
+        ("--5", math.inf),
+        ("-", math.inf),
+        ("\u00b2", math.inf),
+        ("\u0665", math.inf),
+        ("1_0", math.inf),
+        ("9" * 4_000, math.inf),
+        ("-" + "9" * 4_000, None),
+    ],
+)
+def test_any_max_age_is_read(max_age: str, expires: float | None) -> None:
+    """One that is no whole number is ignored. None: the cookie has expired."""
+    jar = CookieJar()
+    jar.keep("a.org", "/", False, answer(f"a=b; Max-Age={max_age}").head, 100.0)
+    kept = [cookie.expires for cookie in jar._by_host["a.org"].values()]
+    assert kept == ([] if expires is None else [expires])
 
 
 # ---- requests

@@ -6,15 +6,18 @@ domains may share cookies. No message of this module has a value of a cookie.
 """
 
 import math
+import re
 from collections.abc import Iterator
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from trapline.errors import ConfigError
 from trapline.fetch.http.credentials import missing
+from trapline.fetch.http.headers import http_date
 
 _HTTP_ONLY = "#HttpOnly_"
+_MAX_AGE = re.compile(rb"-?[0-9]+")
+_SINCE_1970 = re.compile(r"(-?[0-9]+)(?:\.[0-9]*)?")
 # RFC 6265, section 6.1, asks for at least 50 cookies of 4,096 bytes for each domain.
 MOST_OF_HOST, MOST_BYTES = 50, 4_096
 MOST_HOSTS = 100_000  # whose cookies are kept; beyond, those of the host that was first are dropped
@@ -115,12 +118,10 @@ def _folder(target: str) -> str:
 
 def _expires(named: dict[bytes, bytes], now: float) -> float:
     max_age = named.get(b"max-age", b"")
-    if max_age.lstrip(b"-").isdigit() and len(max_age) < 16:
-        return now + int(max_age)
-    try:
-        return parsedate_to_datetime(named[b"expires"].decode("ascii").replace("-", " ")).timestamp()
-    except (KeyError, ValueError, OverflowError, UnicodeDecodeError):
-        return math.inf
+    if _MAX_AGE.fullmatch(max_age):
+        return now + float(max_age)  # not `int`, which refuses very many digits
+    at = http_date(named.get(b"expires", b"").replace(b"-", b" "))
+    return math.inf if at is None else at
 
 
 def read_cookies(file: Path) -> CookieJar:
@@ -147,10 +148,11 @@ def _netscape(where: str, row: str) -> tuple[str, bool, Cookie]:
             f"{where}: not a cookie in Netscape format (7 fields, separated by tabs); export the cookies again"
         )
     domain, below, path, secure, expires, name, value = fields
-    if not expires.split(".")[0].lstrip("-").isdigit():
+    seconds = _SINCE_1970.fullmatch(expires)
+    if seconds is None:
         raise ConfigError(f"{where}: the time in field 5 is no number of seconds since 1970; correct it")
     if not f"{name}{value}".isprintable() or ";" in f"{name}{value}" or not path.startswith("/"):
         raise ConfigError(f"{where}: path, name or value cannot be sent; export the cookies again")
-    until = float(expires.split(".")[0])
+    until = float(seconds[1])
     cookie = Cookie(path, secure == "TRUE", until if until > 0 else math.inf, f"{name}={value}".encode())
     return domain.strip(".").lower(), below == "TRUE", cookie
