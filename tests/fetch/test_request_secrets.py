@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from trapline.errors import ConfigError
+from trapline.fetch.http import cookies
 from trapline.fetch.http.cookies import MOST_OF_HOST, Cookie, CookieJar, read_cookies
 from trapline.fetch.http.credentials import read_credentials
 from trapline.fetch.http.http1 import request, request_headers
@@ -145,8 +146,8 @@ def test_a_row_that_is_no_cookie_is_named(tmp_path: Path, row: str) -> None:
         read_cookies(credentials(tmp_path, f"# cookies\n{row}\n", "cookies.txt"))
 
 
-def answer(*cookies: str) -> Response:
-    lines = "".join(f"Set-Cookie: {cookie}\r\n" for cookie in cookies)
+def answer(*values: str) -> Response:
+    lines = "".join(f"Set-Cookie: {value}\r\n" for value in values)
     found = response_of(f"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{lines}\r\n".encode(), 99)
     assert isinstance(found, Response)
     return found
@@ -172,6 +173,47 @@ def test_the_cookies_of_a_host_are_bounded() -> None:
     assert jar.line("a.org", "/", False, 0.0).count(b"=") == MOST_OF_HOST
 
 
+def sets(jar: CookieJar, host: str, *values: str) -> None:
+    jar.keep(host, "/", False, answer(*values).head, 0.0)
+
+
+def test_servers_cannot_push_the_cookies_of_the_file_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cookies, "MOST_HOSTS", 3)
+    jar = read_cookies(credentials(tmp_path, JAR, "cookies.txt"))
+    for number in range(2 * MOST_OF_HOST):
+        sets(jar, "a.org", f"n{number}=x")
+        sets(jar, f"{number}.org", "a=b")
+    sent = jar.line("a.org", "/", False, 0.0)
+    assert SECRET.encode() in sent and sent.count(b"=") == 1 + MOST_OF_HOST
+    assert sum(map(jar.has, ("a.org", "b.org", *(f"{number}.org" for number in range(200))))) == 2 + 2
+
+
+def test_a_file_with_many_cookies_of_a_host_leaves_those_of_the_server_bounded(tmp_path: Path) -> None:
+    rows = "".join(f"a.org\tFALSE\t/\tFALSE\t0\tf{number}\tx\n" for number in range(MOST_OF_HOST + 1))
+    jar = read_cookies(credentials(tmp_path, rows, "cookies.txt"))
+    for number in range(200):
+        sets(jar, "a.org", f"n{number}=x")
+    assert jar.line("a.org", "/", False, 0.0).count(b"=") == 2 * MOST_OF_HOST + 1
+
+
+def test_a_server_may_renew_a_cookie_of_the_file_and_take_it_back(tmp_path: Path) -> None:
+    jar = read_cookies(credentials(tmp_path, JAR, "cookies.txt"))
+    sets(jar, "a.org", "one=new; Path=/")
+    assert jar.line("a.org", "/", False, 0.0) == b"Cookie: one=new\r\n"
+    sets(jar, "a.org", "one=; Path=/; Max-Age=0")
+    assert not jar.has("a.org")
+
+
+def test_the_cookies_of_all_hosts_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cookies, "MOST_JAR_BYTES", 50_000)
+    jar = CookieJar()
+    for number in range(100):
+        sets(jar, f"{number % 20}.org", f"n{number}={'x' * 4_000}")
+        held = [cookie for host in range(20) for cookie in jar._of(f"{host}.org")]
+        assert jar._set_bytes == sum(map(cookies._size, held)) <= 50_000
+    assert jar.has("19.org") and len(held) == 5
+
+
 @pytest.mark.parametrize(
     ("when", "expires"),
     [
@@ -185,7 +227,7 @@ def test_the_cookies_of_a_host_are_bounded() -> None:
 def test_dates_of_cookies_are_read(when: str, expires: float) -> None:
     jar = CookieJar()
     jar.keep("a.org", "/", False, answer(f"a=b; Expires={when}; Path=/").head, 0.0)
-    assert Cookie("/", False, expires, b"a=b") in jar._by_host["a.org"].values()
+    assert Cookie("/", False, expires, b"a=b") in jar._of("a.org")
 
 
 @pytest.mark.parametrize(
@@ -206,7 +248,7 @@ def test_any_max_age_is_read(max_age: str, expires: float | None) -> None:
     """One that is no whole number is ignored. None: the cookie has expired."""
     jar = CookieJar()
     jar.keep("a.org", "/", False, answer(f"a=b; Max-Age={max_age}").head, 100.0)
-    kept = [cookie.expires for cookie in jar._by_host["a.org"].values()]
+    kept = [cookie.expires for cookie in jar._of("a.org")]
     assert kept == ([] if expires is None else [expires])
 
 

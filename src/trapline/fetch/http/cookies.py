@@ -20,7 +20,9 @@ _MAX_AGE = re.compile(rb"-?[0-9]+")
 _SINCE_1970 = re.compile(r"(-?[0-9]+)(?:\.[0-9]*)?")
 # RFC 6265, section 6.1, asks for at least 50 cookies of 4,096 bytes for each domain.
 MOST_OF_HOST, MOST_BYTES = 50, 4_096
-MOST_HOSTS = 100_000  # whose cookies are kept; beyond, those of the host that was first are dropped
+# Of cookies that servers set. Beyond, those of the host that has set none for longest are dropped.
+MOST_HOSTS, MOST_JAR_BYTES = 100_000, 64 << 20
+_Cookies = dict[tuple[bytes, str], "Cookie"]  # by name and path
 
 
 class Cookie(NamedTuple):
@@ -38,14 +40,16 @@ class Cookie(NamedTuple):
 
 
 class CookieJar:
-    """Cookies by host, and by domain if hosts below it get them too. `keep` and the file fill it; hosts are dropped beyond MOST_HOSTS."""
+    """Cookies of a file, which `add` gives, and those that servers set, which `keep` takes. Only the latter are bounded, and dropped."""
 
     def __init__(self) -> None:
-        self._by_host: dict[str, dict[tuple[bytes, str], Cookie]] = {}
-        self._by_domain: dict[str, dict[tuple[bytes, str], Cookie]] = {}
+        self._by_domain: dict[str, _Cookies] = {}  # of the file, for a domain and the hosts below it
+        self._by_host: dict[str, _Cookies] = {}  # of the file, for one host
+        self._set: dict[str, _Cookies] = {}  # by servers, for themselves; they take the place of those of the file
+        self._set_bytes = 0
 
     def __repr__(self) -> str:
-        return f"CookieJar of {len(self._by_host)} hosts"
+        return f"CookieJar of {len(self._by_host.keys() | self._set.keys())} hosts"
 
     def add(self, domain: str, with_hosts_below: bool, cookie: Cookie) -> None:
         where = self._by_domain if with_hosts_below else self._by_host
@@ -73,25 +77,41 @@ class CookieJar:
                     self._keep(host, cookie, now)
 
     def _keep(self, host: str, cookie: Cookie, now: float) -> None:
-        own = self._by_host.setdefault(host, {})
-        own.pop(_key(cookie), None)
-        if cookie.expires > now:
-            if len(own) == MOST_OF_HOST:
-                own.pop(next(iter(own)))
-            own[_key(cookie)] = cookie
-        if len(self._by_host) > MOST_HOSTS:
-            self._by_host.pop(next(iter(self._by_host)))
+        own, key = self._set.pop(host, {}), _key(cookie)
+        self._drop(own, key)
+        if cookie.expires <= now:  # the server takes the cookie back, also one of the file
+            self._by_host.get(host, {}).pop(key, None)
+        else:
+            while len(own) >= MOST_OF_HOST:
+                self._drop(own, next(iter(own)))
+            own[key] = cookie
+            self._set_bytes += _size(cookie)
+        if own:
+            self._set[host] = own
+        while len(self._set) > MOST_HOSTS or self._set_bytes > MOST_JAR_BYTES:
+            first = self._set.pop(next(iter(self._set)))
+            self._set_bytes -= sum(map(_size, first.values()))
+
+    def _drop(self, own: _Cookies, key: tuple[bytes, str]) -> None:
+        if (dropped := own.pop(key, None)) is not None:
+            self._set_bytes -= _size(dropped)
 
     def _of(self, host: str) -> Iterator[Cookie]:
         domain = host
         while domain and self._by_domain:
             yield from self._by_domain.get(domain, {}).values()
             domain = domain.partition(".")[2]
-        yield from self._by_host.get(host, {}).values()
+        for cookies in (self._by_host, self._set):
+            yield from cookies.get(host, {}).values()
 
 
 def _key(cookie: Cookie) -> tuple[bytes, str]:
     return cookie.pair.partition(b"=")[0], cookie.path
+
+
+def _size(cookie: Cookie) -> int:
+    """Return about how many bytes of memory the cookie takes."""
+    return 400 + 2 * len(cookie.pair) + len(cookie.path)
 
 
 def _set_cookie(value: bytes, target: str, is_secure: bool, now: float) -> Cookie | None:
