@@ -10,11 +10,12 @@ from trapline.errors import ConfigError
 from trapline.fetch.http import cookies
 from trapline.fetch.http.cookies import MOST_OF_HOST, Cookie, CookieJar, read_cookies
 from trapline.fetch.http.credentials import read_credentials
-from trapline.fetch.http.http1 import request, request_headers
+from trapline.fetch.http.http1 import ResponseReader, request, request_headers
 from trapline.fetch.http.private_headers import PrivateHeaders, read_secrets
 from trapline.fetch.http.proxy import read_proxy
 from trapline.fetch.http.response import Response, response_of
 from trapline.fetch.http.user_headers import check_user_agent, read_header, read_headers
+from trapline.fetch.limits import Limits
 
 SECRET = "s3cr3t-value"
 
@@ -164,6 +165,47 @@ def test_a_cookie_of_a_server_goes_back_to_its_host_and_is_not_recorded() -> Non
     assert jar.line("a.org", "/dir/x", False, 105.0) == f"Cookie: sid={SECRET}\r\n".encode()
     assert jar.line("a.org", "/dir/x", False, 110.0) == b"" and jar.line("a.org", "/other", False, 105.0) == b""
     assert jar.line("b.org", "/dir/x", False, 105.0) == b""
+
+
+def read_answer(wire: bytes) -> Response:
+    reader = ResponseReader(Limits())
+    reader.feed(wire)
+    response = reader.next() or reader.cut("time")
+    assert response is not None
+    return response
+
+
+@pytest.mark.parametrize("line", [b"\r\n", b"\n"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        "Set-Cookie: {}",
+        "set-cookie2 : {}",
+        "Set-Cookie: a\r{}",
+        "Set-Cookie: \r\r{}\rx",
+        "Set-Cookie: a=b;\r\n\t{}",
+        "Set-Cookie: a\n \r\n {}",
+        "Set-Cookie\r\n : {}",
+    ],
+)
+def test_no_form_of_a_set_cookie_is_recorded(field: str, line: bytes) -> None:
+    cookie = field.format(SECRET).encode()
+    lines = [b"HTTP/1.1 200 OK", cookie, b"ETag: 1", b"Transfer-Encoding: chunked", b""]
+    chunks = [b"2", b"ab", b"0", cookie, b"X: 1", cookie, b"", b""]
+    response = read_answer(line.join([*lines, *chunks]))
+    PrivateHeaders("http://a.org", b"A: b\r\n", None, False).received("/", response, 0.0)
+    assert SECRET.encode() not in response.head + response.wire and response.body == b"ab"
+    assert response.head.endswith(line.join([b" (not recorded)", b"ETag: 1", b"Transfer-Encoding: chunked", b"", b""]))
+    name = cookie.partition(b":")[0] + b": (not recorded)"
+    assert response.wire == line.join([b"2", b"ab", b"0", name, b"X: 1", name, b"", b""])
+    assert response.trailers == len(response.wire) - len(line.join([b"2", b"ab", b"0", b""]))
+
+
+def test_a_trailer_that_is_cut_off_is_not_recorded_either() -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    response = read_answer(head + f"2\r\nab\r\n0\r\nSet-Cookie: {SECRET}".encode())
+    PrivateHeaders("http://a.org", b"A: b\r\n", None, False).received("/", response, 0.0)
+    assert response.wire == b"2\r\nab\r\n0\r\nSet-Cookie: (not recorded)" and response.truncated == "time"
 
 
 def test_the_cookies_of_a_host_are_bounded() -> None:

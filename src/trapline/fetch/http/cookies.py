@@ -71,7 +71,7 @@ class CookieJar:
         """Keep the cookies that the head of a response sets."""
         for line in head.split(b"\n")[1:]:
             name, _, value = line.partition(b":")
-            if name.strip().lower() == b"set-cookie":
+            if name.rstrip(b" \t").lower() == b"set-cookie":
                 cookie = _set_cookie(value.strip(), target, is_secure, now)
                 if cookie is not None:
                     self._keep(host, cookie, now)

@@ -42,7 +42,6 @@ class ResponseReader:
         "_content",
         "_data",
         "_drops",
-        "_in_trailers",
         "_interim_bytes",
         "_length",
         "_limits",
@@ -50,6 +49,7 @@ class ResponseReader:
         "_partial",
         "_read",
         "_skips",
+        "_trailers_at",
         "failure",
     )
 
@@ -65,7 +65,7 @@ class ResponseReader:
         self._partial: Response | None = None  # the response whose head is complete and whose body is not
         self._length = 0  # length of that body, or a constant for how it ends
         self._content = bytearray()  # content of its chunks
-        self._in_trailers = False  # all chunks were read
+        self._trailers_at = 0  # start of the trailers, counted from `_at`; 0: not all chunks were read
         self._lines_left = _MOST_CHUNKS  # chunks or trailers that may still follow; below 0: too many
 
     def feed(self, data: bytes) -> None:
@@ -114,7 +114,9 @@ class ResponseReader:
         response.wire = response.body = self._bytes_to(end)
         if self._length == CHUNKED:
             response.body = bytes(self._content)
-            self._content, self._in_trailers, self._lines_left = bytearray(), False, _MOST_CHUNKS
+            if self._trailers_at:
+                response.trailers = end - self._at - self._trailers_at
+            self._content, self._trailers_at, self._lines_left = bytearray(), 0, _MOST_CHUNKS
         if self._drops:
             response.wire = response.body = b""
             self._drops = False
@@ -222,7 +224,7 @@ class ResponseReader:
         data, at = self._data, self._at + self._read
         while (newline := data.find(b"\n", at, min(stop, at + _LINE_BYTES))) >= 0:
             start = newline + 1
-            if self._in_trailers:
+            if self._trailers_at:
                 if data[at:newline] in (b"\r", b""):
                     return start
                 after = start
@@ -244,7 +246,7 @@ class ResponseReader:
         data = self._data
         size = _chunk_size(data[at : start - 1])
         if size == 0:
-            self._in_trailers, self._lines_left = True, self._limits.headers + 1  # this line is counted too
+            self._trailers_at, self._lines_left = start - self._at, self._limits.headers + 1  # this line is counted too
             return start
         end = start + size
         after = end + (2 if data[end : end + 1] == b"\r" else 1)
@@ -258,7 +260,7 @@ class ResponseReader:
     def _take_part_of_a_chunk(self, end: int) -> None:
         at = self._at + self._read
         newline = self._data.find(b"\n", at, end)
-        if newline >= 0 and not self._in_trailers:
+        if newline >= 0 and not self._trailers_at:
             size = max(0, _chunk_size(self._data[at:newline]))
             self._content += self._data[newline + 1 : min(newline + 1 + size, end)]
 

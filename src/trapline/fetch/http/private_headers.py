@@ -15,7 +15,11 @@ from trapline.fetch.http.proxy import Proxy
 from trapline.fetch.http.response import Response
 from trapline.fetch.urls import host_port
 
-_SET_COOKIE = re.compile(rb"^(set-cookie2?[ \t]*:)[^\r\n]*(?:\r?\n[ \t][^\r\n]*)*", re.IGNORECASE | re.MULTILINE)
+# Up to the end of its line, which a CR alone is not, and of lines that continue it (response.py).
+_SET_COOKIE = re.compile(
+    rb"^(set-cookie2?(?:[ \t]|\r?\n[ \t])*+:)(?:[^\r\n]++|\r(?!\n)|\r?\n[ \t])*+", re.IGNORECASE | re.MULTILINE
+)
+_EMPTY_LINE = len(b"\r\n")
 _NOT_RECORDED = rb"\1 (not recorded)"
 
 
@@ -44,11 +48,17 @@ class PrivateHeaders:
         return b"GET " + self._prefix + whole[4:] if self._prefix else whole
 
     def received(self, target: str, response: Response, now: float) -> None:
-        """Take the cookies of an answer, and remove their values from its head."""
-        if self._hides_cookies and (b"set-cookie" in response.headers or b"set-cookie2" in response.headers):
+        """Take the cookies of an answer, and remove their values from its head and trailers."""
+        if not self._hides_cookies:
+            return
+        if b"set-cookie" in response.headers or b"set-cookie2" in response.headers:
             if self._keeps and self._jar is not None:
                 self._jar.keep(self._host, target, self._is_secure, response.head, now)
             response.head = _SET_COOKIE.sub(_NOT_RECORDED, response.head)
+        if response.trailers > _EMPTY_LINE:
+            at = len(response.wire) - response.trailers
+            trailers = _SET_COOKIE.sub(_NOT_RECORDED, response.wire[at:])
+            response.wire, response.trailers = response.wire[:at] + trailers, len(trailers)
 
 
 class Secrets:
