@@ -341,6 +341,45 @@ def test_a_proxy_without_its_password_stops_the_crawl_and_allows_nothing(tmp_pat
     assert crawl.rows("select count(*) from fetch where result > 0") == [(0,)] and not crawl.summary["abandoned_sites"]
 
 
+def whole_urls(patch: pytest.MonkeyPatch, *seeds: str) -> Stage:
+    """A crawl through a proxy that gets whole URLs of http sites. Its connections are open, the first first."""
+    hosts = {f"{name}.test": (f"127.0.1.{ord(name)}",) for name in "abcde"}
+    given = {"proxy": "http://127.0.0.1:1", "proxy_names": True, "accept_cookies": True, "hosts": hosts}
+    stage = Stage(patch, seeds, connections=5, pause_s=0.0, **given)
+    for wire in stage.wires:
+        wire.opens()
+    return stage
+
+
+def test_the_407_of_a_server_in_a_tunnel_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = whole_urls(monkeypatch, *(f"https://{name}.test/" for name in "abcd"))
+    for wire in stage.wires:
+        wire.answers(407)
+    assert len(stage.wires) == 4 and not stage.web.proxy_trouble
+
+
+def test_the_407_of_one_server_does_not_stop_a_crawl_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = whole_urls(monkeypatch, *(f"http://{name}.test/{number}" for name in "abcde" for number in range(9)))
+    for wire in stage.wires:
+        wire.answers(404)  # robots.txt
+    stage.passes(0.1)
+    a, b, c, d, e = stage.wires
+    a.answers(407)
+    b.answers(407)
+    d.answers(200)
+    c.answers(407)
+    d.answers(407)
+    assert not stage.web.proxy_trouble  # the proxy has passed on a request to d in between
+    e.answers(407)
+    assert "the proxy wants credentials" in stage.web.proxy_trouble
+
+
+def test_the_407_of_the_first_answer_is_that_of_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = whole_urls(monkeypatch, "http://a.test/")
+    stage.wires[0].answers(407)
+    assert "the proxy wants credentials" in stage.web.proxy_trouble
+
+
 def test_a_proxy_that_is_not_there_is_reported_before_the_crawl(tmp_path: Path) -> None:
     with small_server(linking) as server, pytest.raises(ConfigError, match="no connection: connection refused"):
         proxied(tmp_path, server, "http://127.0.0.1:1")

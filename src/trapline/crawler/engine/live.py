@@ -36,6 +36,7 @@ SWEEP_S = 0.25
 # A connection is kept between two visits if the delay is no longer than this: common servers close idle ones after 5 s or more.
 KEPT_S = 5.0
 MOST_PROXY_LOSSES = 3  # in a row; then the crawl stops
+PROXY_AUTHENTICATION = 407
 
 
 class Nobody:
@@ -87,6 +88,8 @@ class LiveWeb:
         self._secrets = read_secrets(options.credentials, options.cookies, options.accept_cookies, proxy)
         self._proxy = self._secrets.proxy if self._secrets is not None else None
         self._proxy_losses = 0  # consecutive times that the proxy was not available
+        self._has_proxy_served = False  # whether an answer shows that the proxy accepts us
+        self._refused_sites: set[int] = set()  # sites with the last answers 407, since another answer
         self.proxy_trouble = ""  # why the crawl stops because of its proxy
         self.filters_types = bool(options.include_mimes or options.exclude_mimes)
         self._mimes = MimeFilter(options.include_mimes, options.exclude_mimes) if self.filters_types else None
@@ -260,9 +263,17 @@ class LiveWeb:
         if self._proxy_losses >= MOST_PROXY_LOSSES:
             self._stop_for_proxy(connection.why_not_connected)
 
-    def proxy_refused(self) -> None:
-        """Stop the crawl, unless the answer comes from a server. A proxy that gets whole URLs answers requests itself."""
-        if self._proxy is not None and self._proxy.sees_requests(is_secure=False):
+    def proxy_answered(self, site: Site, status: int) -> None:
+        """Stop the crawl if its proxy demands credentials. A proxy that gets whole URLs answers 407 in place of servers. Because a
+        server may do so too, one that follows other answers counts only together with those of further sites."""
+        if self._proxy is None or not self._proxy.sees_requests(site.secure):
+            return
+        if status != PROXY_AUTHENTICATION:
+            self._has_proxy_served = True
+            self._refused_sites.clear()
+            return
+        self._refused_sites.add(site.id)
+        if not self._has_proxy_served or len(self._refused_sites) >= MOST_PROXY_LOSSES:
             self._stop_for_proxy(self._proxy.wants_credentials)
 
     def _stop_for_proxy(self, why: str) -> None:

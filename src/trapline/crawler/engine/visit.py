@@ -37,7 +37,6 @@ MOST_SECONDS = 300.0  # after this time a visit sends no further request
 PIPELINED = 8  # most requests in flight on one connection
 # The time for a server to notice that we do not read the rest of its answer: by the server's clock, the visit lasts until then.
 HANG_UP_S = 0.5
-_PROXY_AUTHENTICATION = 407
 
 
 class VisitWorker:
@@ -208,8 +207,7 @@ class VisitWorker:
 
     def _take_cookies(self, private: PrivateHeaders, response: Response) -> None:
         """Pass an answer to the private headers of the site, before it is recorded."""
-        if response.status == _PROXY_AUTHENTICATION:
-            self._web.proxy_refused()
+        self._web.proxy_answered(self._site, response.status)
         robots, origin = self._robots, self._site.origin
         target = robots.target if robots is not None else self._in_flight[0].url[len(origin) :]
         private.received(target, response, self._web.now())

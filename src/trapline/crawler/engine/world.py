@@ -65,8 +65,8 @@ class VisitWeb(Replies, Protocol):
     def keep(self, site: Site, connection: Connection) -> bool:
         """Keep the connection for the next visit if that may come soon. Return whether it is kept."""
 
-    def proxy_refused(self) -> None:
-        """Note an answer with which a proxy demands credentials."""
+    def proxy_answered(self, site: Site, status: int) -> None:
+        """Note the status of an answer, which may be that of a proxy that demands credentials."""
 
     def drop(self, connection: Connection) -> None:
         """Close a connection that is no longer wanted. Its owner gets no further events from it."""
