@@ -9,6 +9,7 @@ from tests.crawler.live_web import crawled
 from tests.crawler.small_server import CLOSE, Part, page, small_server, text
 from tests.crawler.stage import A, Stage, Wire, links
 from tests.frontier.test_replay import assert_same_state
+from trapline.crawler.discovery.site_settings import SiteSettings
 from trapline.crawler.engine.options import RefreshOptions
 from trapline.crawler.engine.visit import HANG_UP_S
 from trapline.crawler.files import resume
@@ -74,6 +75,28 @@ def test_a_kept_connection_serves_the_next_visit_without_robots_txt(
     stage.passes(2.0)
     assert wire.targets[3:] == ["/3"] and stage.site().connection is None
     assert len(stage.wires) == 1
+
+
+@pytest.mark.parametrize(
+    ("rules", "own_s", "robots", "is_kept"),
+    [
+        (Rules(delay_s=15.0, ip_delay_s=0.0), 1.0, b"", True),
+        (Rules(delay_s=15.0, ip_delay_s=0.0), None, b"", False),
+        (Rules(delay_s=1.0), 15.0, b"", False),
+        (Rules(delay_s=1.0, ip_delay_s=15.0), None, b"", False),
+        (Rules(delay_s=1.0), None, b"User-agent: *\nCrawl-delay: 6", False),
+        (Rules(delay_s=1.0), None, b"User-agent: *\nCrawl-delay: 2", True),
+    ],
+)
+def test_a_connection_is_kept_if_the_delays_of_its_own_site_are_short(
+    monkeypatch: pytest.MonkeyPatch, rules: Rules, own_s: float | None, robots: bytes, is_kept: bool
+) -> None:
+    own = {} if own_s is None else {"a.test": SiteSettings(delay_s=own_s)}
+    stage = Stage(monkeypatch, [f"{A}/1", f"{A}/2"], rules=rules, sites=own)
+    wire = stage.opens((200, {}, robots))
+    stage.passes(6.0)  # the longest of the pauses
+    wire.answers()
+    assert (stage.site().connection is wire) == is_kept
 
 
 def test_a_connection_is_not_kept_over_a_long_delay(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ from trapline.frontier import Frontier, Visit
 
 ACCEPT = "text/html,application/xhtml+xml,*/*;q=0.5"
 SWEEP_S = 0.25
-# A connection is kept between two visits if the delay is no longer than this: common servers close idle ones after 5 s or more.
+# A connection is kept between two visits if the delays are no longer than this: common servers close idle ones after 5 s or more.
 KEPT_S = 5.0
 MOST_PROXY_LOSSES = 3  # in a row; then the crawl stops
 PROXY_AUTHENTICATION = 407
@@ -224,12 +224,19 @@ class LiveWeb:
 
     def keep(self, site: Site, connection: Connection) -> bool:
         """Keep the connection for the site's next visit if that may come soon. Return whether it is kept."""
-        if self.delay_s > KEPT_S or self._options.http == "1.0":
+        if self._until_next_visit_s(site) > KEPT_S or self._options.http == "1.0":
             return False
         connection.owner = self._nobody
         self._kept[connection] = site
         site.connection = connection
         return True
+
+    def _until_next_visit_s(self, site: Site) -> float:
+        """Return the longest of the delays of the site and of its address."""
+        own, robots = site.settings, site.robots
+        delay_s = self.delay_s if own is None or own.delay_s is None else own.delay_s
+        crawl_delay_s = (robots.crawl_delay_s or 0.0) if robots is not None else 0.0
+        return max(delay_s, crawl_delay_s, self._options.rules.address_delay_s)
 
     def take_kept(self, site: Site) -> Connection | None:
         """Return the connection that was kept for the site, or None. A connection to a former address of the site is closed."""
