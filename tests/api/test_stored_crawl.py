@@ -7,6 +7,8 @@ import pytest
 from tests.api.test_crawl import OPTIONS, PAGES, home, tree
 from tests.crawler.small_server import small_server
 from trapline import ConfigError, crawl, open_crawl
+from trapline.api.stored_crawl import StoredCrawl
+from trapline.export.tables import TABLES
 
 
 def test_the_tables_of_an_interrupted_and_of_a_finished_crawl(tmp_path: Path) -> None:
@@ -22,6 +24,8 @@ def test_the_tables_of_an_interrupted_and_of_a_finished_crawl(tmp_path: Path) ->
     pages = stored.pages.to_pandas()
     fetched_pages = pages[pages.state == "fetched"]
     assert len(fetched_pages) == PAGES and set(fetched_pages.status) == {200}
+    assert {name for name in TABLES if not hasattr(StoredCrawl, name)} == set(), "each table has a property"
+    assert stored.requisites.num_rows == 0
     assert stored.links.num_rows == PAGES - 1 and stored.sites.num_rows == 1 and stored.text.num_rows == PAGES
     assert sum(batch.num_rows for batch in stored.batches("links")) == PAGES - 1
 

@@ -41,7 +41,8 @@ def crawl(
         output: folder to create for the crawl. None: nothing is written to disk.
         resume: folder of a crawl to continue, instead of seeds and `output`.
         on_page: called by `run` for each page; may be a coroutine function.
-        on_error: called for each failed attempt to fetch a page, and for each page that robots.txt forbids.
+        on_error: called for each failed attempt to fetch a page, and for each page that robots.txt forbids or whose media type is not
+            wanted.
         accept: called for URLs in scope, in the thread of the crawl; the crawl follows those for which it returns True.
         quality: a function that returns the quality of a fetched page, 0 or more, in the thread of the crawl. Or the name of a
             source, as for the option --quality.

@@ -48,6 +48,11 @@ class StoredCrawl:
         return self.table("pages")
 
     @property
+    def requisites(self) -> Any:
+        """One row per file that a page needs and that is no page, in crawls with requisites."""
+        return self.table("requisites")
+
+    @property
     def fetches(self) -> Any:
         """One row per attempt to fetch a page."""
         return self.table("fetches")

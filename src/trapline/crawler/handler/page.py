@@ -143,7 +143,8 @@ class Page:
 
 
 class FailedFetch:
-    """A page that could not be fetched, or that robots.txt forbids. The crawl may try it again."""
+    """A page that could not be fetched, that robots.txt forbids, or whose media type is not wanted. The crawl may try again to fetch
+    one that failed."""
 
     def __init__(self, fetch: StreamedFetch) -> None:
         self._fetch = fetch
@@ -157,7 +158,8 @@ class FailedFetch:
 
     @property
     def error(self) -> str:
-        """The kind of error: "http" (see `status`), "dns", "connect", "timeout", "robots" and others (docs/crawl-summary.md).
+        """The kind of error: "http" (see `status`), "dns", "connect", "timeout" and others (docs/crawl-summary.md). "robots":
+        robots.txt forbids the page. "mime": its media type is not wanted, and its body was not read.
         "archive": the page was fetched in an earlier run, and its record cannot be read."""
         return self._fetch.record.error
 
