@@ -16,8 +16,11 @@ from tests.cli.crawling import FAST, Captured, CrawlResult
 from tests.cli.test_crawl import error_line
 from tests.crawler.small_server import NOT_FOUND, SmallServer, page, small_server
 from tests.effort import slow
+from tests.export.written_crawl import WrittenCrawl
 from trapline.cli import run
+from trapline.crawler.engine.records import ROBOTS_FILE
 from trapline.crawler.files.handled import HandledCounts, HandledMark, handled_in
+from trapline.crawler.handler.unhandled import has_unhandled
 from trapline.errors import ConfigError
 
 PAGES = 60
@@ -200,6 +203,14 @@ def test_a_page_whose_record_is_damaged_is_handed_over_as_failed(server: SmallSe
     failed: list[trapline.FailedFetch] = []
     rest = list(trapline.crawl(resume=tmp_path / "out", on_error=failed.append))
     assert [(one.url, one.error) for one in failed] == [(url, "archive")] and url not in {one.url for one in rest}
+
+
+def test_the_robots_txt_of_another_site_is_not_handed_over_after_a_resume(tmp_path: Path) -> None:
+    crawl = WrittenCrawl("http://a.test/")
+    crawl.fetched("http://a.test/rules", b"User-agent: *", head="Content-Type: text/plain", marks=ROBOTS_FILE)
+    folder = crawl.write(tmp_path / "c")
+    HandledMark(folder, last_fetch=0).close()
+    assert not has_unhandled(folder)
 
 
 # ---- the file

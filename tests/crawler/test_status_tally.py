@@ -19,7 +19,7 @@ from tests.crawler.store_world import fetched
 from tests.effort import examples
 from trapline.crawler.engine.records import NOT_KNOWN, ROBOTS_FILE
 from trapline.crawler.engine.run import LiveCrawl, resume_crawl
-from trapline.crawler.engine.status import CrawlTally, is_page, is_redirect, tally_of
+from trapline.crawler.engine.status import IS_HANDED_OVER, CrawlTally, is_handed_over, is_page, is_redirect, tally_of
 from trapline.crawler.files import resume
 from trapline.crawler.inspect.database_reader import opened, options
 from trapline.crawler.inspect.folder_status import folder_status
@@ -74,6 +74,8 @@ def test_the_loop_counts_what_the_rows_of_the_database_count(
             ],
         )
         counted = tally_of(database)
+        handed_over = [row == (1,) for row in database.execute(f"select {IS_HANDED_OVER} from fetch order by seq")]
+    assert handed_over == [is_handed_over(record) for record in records]
     assert numbers_of(tally) == numbers_of(counted) and tally.errors == counted.errors
     assert (tally.refetched, tally.changed, tally.redirects) == (counted.refetched, counted.changed, counted.redirects)
     firsts = fetched_pages.values()

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, ROBOTS_FILE, Fetched
+from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, Fetched
+from trapline.crawler.engine.status import is_handed_over
 from trapline.crawler.files.handled import HandledCounts, HandledMark
 from trapline.fetch.html.page import NO_LINKS, Links
 from trapline.frontier import FETCHED
@@ -155,8 +156,8 @@ class PageStream:
             return
         assert self._crawl is not None
         referrer, first_url = self._follow(record, links)
-        if record.result == FETCHED and (300 <= record.status < 400 or record.marks & ROBOTS_FILE):
-            return  # a redirect, a page that has not changed, or the robots.txt of another site
+        if not is_handed_over(record):
+            return
         depth = int(self._crawl.depths()[record.page])
         referrer = referrer if depth else ""  # a seed, or a page of a sitemap
         self._uncommitted.append((batch, StreamedFetch(record, details, depth, referrer, first_url, number)))

@@ -71,12 +71,18 @@ IS_REDIRECT = f"({IS_FETCHED} and status between 300 and 399 and status != {_NOT
 """SQL: whether a row of `fetch` brought a redirect, which is no page."""
 IS_PAGE = f"({IS_FETCHED} and not {IS_REDIRECT} and marks & {ROBOTS_FILE} = 0)"
 """SQL: whether a row of `fetch` brought a page. The row may be an error too: a page that cannot be decoded."""
+IS_HANDED_OVER = (
+    f"(result not in ({RETURNED}, {OUT_OF_BAND}) and (not {IS_FETCHED} or ({IS_PAGE} and status != {_NOT_MODIFIED})))"
+)
+"""SQL: whether handlers and programs receive a row of `fetch`: a page with contents, or a failure."""
 _FIRST = "count(distinct case when {} and fetch.changed is null then fetch.page end)"
 PAGES = _FIRST.format(IS_PAGE)
 """SQL: the number of pages that rows of `fetch` brought. Each page counts once, however often it was fetched again.
 
 `changed` is null in the first fetch of a page, because there is no earlier copy to compare with. A page that another
 partition fetched before partitions were added therefore counts there, and not here."""
+EXTRAS = "select page from published_list where not is_page union select page from requisite where state <> 'page'"
+"""SQL: the rows of `page` that are no pages of the crawl: sitemaps, feeds and requisites, which are requested besides pages."""
 REDIRECTS = _FIRST.format(IS_REDIRECT)
 """SQL: the number of URLs whose first answer was a redirect, in rows of `fetch`."""
 
@@ -131,6 +137,13 @@ def is_page(record: Fetched) -> bool:
     if record.result != FETCHED or record.marks & ROBOTS_FILE:
         return False
     return not is_redirect(FETCHED, record.status)
+
+
+def is_handed_over(record: Fetched) -> bool:
+    """Return whether handlers and programs receive the record: it brought a page with contents, or it is a failure."""
+    if record.result == FETCHED:
+        return is_page(record) and record.status != _NOT_MODIFIED
+    return record.result not in (RETURNED, OUT_OF_BAND)
 
 
 def _is_unwanted(record: Fetched) -> bool:

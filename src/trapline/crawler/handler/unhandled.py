@@ -16,7 +16,8 @@ import numpy as np
 from trapline.crawler.engine.judge import judge
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_stream import NO_PAGE, PageDetails, PageOrigins, PageStream, StreamedFetch
-from trapline.crawler.engine.records import NOT_KNOWN, OUT_OF_BAND, RETURNED, Fetched
+from trapline.crawler.engine.records import NOT_KNOWN, Fetched
+from trapline.crawler.engine.status import IS_HANDED_OVER
 from trapline.crawler.files.archived_responses import FIRST_OF_DIGEST, ArchivedResponses
 from trapline.crawler.files.handled import handled_in
 from trapline.crawler.files.layout import connect, read_only
@@ -28,13 +29,10 @@ from trapline.frontier.layout import Array
 
 UNREADABLE = "archive"  # the error of a page whose record cannot be read
 _AT_ONCE = 16
-_IS_HANDED_OVER = (
-    f"(result not in ({RETURNED}, {OUT_OF_BAND}) and not (result = {FETCHED} and status between 300 and 399))"
-)
-_NUMBERS = f"select seq, page from fetch where seq > ? and {_IS_HANDED_OVER} order by seq"
+_NUMBERS = f"select seq, page from fetch where seq > ? and {IS_HANDED_OVER} order by seq"
 _ROWS = f"""select seq, fetch.page, page.site, visit, url, address, started, ifnull(first_byte_s, 'nan'), total_s, result, status, error,
 truncated, mime, marks, links, ifnull(changed, {NOT_KNOWN}), digest, file, offset, length
-from fetch join page on page.id = fetch.page where seq > ? and seq <= ? and {_IS_HANDED_OVER} order by seq limit {_AT_ONCE}"""
+from fetch join page on page.id = fetch.page where seq > ? and seq <= ? and {IS_HANDED_OVER} order by seq limit {_AT_ONCE}"""
 
 
 def has_unhandled(folder: Path) -> bool:
