@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import sqlite3
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,15 @@ from tests.export.written_crawl import WrittenCrawl
 from trapline.cli import run
 from trapline.cli.crawl import export_command
 from trapline.crawler.engine.options import live_rules
+from trapline.crawler.inspect.database_reader import opened
+from trapline.crawler.inspect.page_history import Target, site_account
+from trapline.crawler.inspect.summary import totals_of
 from trapline.export.files import FORMATS, _Shown
+from trapline.export.link_table import REQUISITE, _Reasons
+from trapline.export.source import ExportSource
 from trapline.export.tables import TABLES
+from trapline.graph.formats.textfile import LoadOptions
+from trapline.graph.load import load_graph
 from trapline.parallel import EXCHANGE
 from trapline.parallel.folder.link_policy import LinkPolicy
 from trapline.parallel.folder.manifest import create
@@ -91,6 +99,19 @@ def test_a_page_that_has_not_changed_keeps_the_type_and_digest_of_its_contents(t
     assert len(rows(folder, "fetches")) == 2
 
 
+def test_every_reader_tells_sitemaps_and_requisites_from_pages(tmp_path: Path) -> None:
+    crawl = small()
+    crawl.sitemap(f"{A}/map.xml")
+    crawl.requisite(f"{A}/map.xml", needed_by=f"{A}/")
+    folder = crawl.write(tmp_path / "c")
+    assert not {f"{A}/map.xml", f"{A}/i.png"} & {row["url"] for row in rows(folder, "pages")}
+    assert (len(rows(folder, "pages")), rows(folder, "sites")[0]["pages_known"]) == (6, 6)
+    assert load_graph(folder, LoadOptions(dangling=True)).pages == 6
+    with closing(opened(folder)) as database:
+        assert totals_of(database)["urls_known"] == 6
+        assert site_account(database, Target(0, None, A)).known == 6
+
+
 def test_fetches_name_the_record_in_the_archive(folder: Path) -> None:
     found = rows(folder, "fetches")
     assert [row["result"] for row in found] == ["fetched", "redirect", "refused", "forbidden", "failed", "requisite"]
@@ -130,6 +151,21 @@ def test_links_have_anchor_text_and_say_why_they_are_not_followed(folder: Path) 
         (None, "m", None, False, "no url", None),
         (f"{A}/", "", None, True, None, 200),  # the redirect
     ]
+
+
+def test_memory_does_not_grow_with_the_requisites(folder: Path) -> None:
+    numbers = "with recursive n(id) as (select 100 union all select id + 1 from n where id < 20099)"
+    with closing(sqlite3.connect(folder / "crawl.db")) as database, database:
+        database.execute(f"insert into page {numbers} select id, 0, '{A}/some/image/' || id || '.png' from n")
+        database.execute(f"insert into requisite {numbers} select id, 'image', 0, 0, 1, 'fetched' from n")
+    with closing(ExportSource(folder)) as source:
+        tracemalloc.start()
+        reasons = _Reasons(source)
+        assert reasons.why_not(f"{A}/some/image/20099.png", None) == REQUISITE
+        assert reasons.why_not(f"{B}/20099.png", None) == "host"
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 500_000, "their URLs alone have 700,000 bytes"
 
 
 def test_links_of_a_header_and_of_a_page_that_forbids_to_follow_them(tmp_path: Path) -> None:

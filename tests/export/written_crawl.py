@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trapline.crawler.engine.options import CrawlOptions
-from trapline.crawler.engine.records import OUT_OF_BAND, Batch, Fetched, PageRequisite, RobotsFetched
+from trapline.crawler.engine.records import OUT_OF_BAND, Batch, Fetched, PageRequisite, PublishedList, RobotsFetched
 from trapline.crawler.files.layout import claim_new
 from trapline.crawler.store.keeper import Keeper
 from trapline.crawler.store.settings import StoreSettings
@@ -28,6 +28,7 @@ class WrittenCrawl:
         self._fetches: list[Fetched] = []
         self._robots: list[RobotsFetched] = []
         self._requisites: list[PageRequisite] = []
+        self._lists: list[PublishedList] = []
 
     def page(self, url: str) -> int:
         """Return the number of a page, which is known from now on."""
@@ -71,6 +72,11 @@ class WrittenCrawl:
         self.fetched(url, b"x", head="Content-Type: image/png", result=OUT_OF_BAND)
         self._requisites.append(PageRequisite(self.page(url), "image", 0, self.page(needed_by), 1, "fetched"))
 
+    def sitemap(self, url: str) -> None:
+        """Add a sitemap that was requested besides the pages."""
+        self.fetched(url, b"<urlset>", head="Content-Type: text/xml", result=OUT_OF_BAND)
+        self._lists.append(PublishedList(self.page(url), "robots.txt", "", 0, 1, "read"))
+
     def refused(self, url: str, status: int) -> None:
         self.fetched(url, b"no", status=status, result=REFUSED, error="http")
 
@@ -109,6 +115,7 @@ class WrittenCrawl:
                     b"calls",
                     None,
                     requisites=self._requisites,
+                    published_lists=self._lists,
                 )
             ]
         )

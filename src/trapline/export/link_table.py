@@ -35,7 +35,7 @@ _IDS_AT_ONCE = 500
 _MOST_KNOWN = 200_000  # targets that are remembered, because most pages of a site have many links in common
 _TARGETS = f"""select page.id, url, status, result = {REFUSED} and error = '{failure.ROBOTS}'
 from page left join last_fetch on last_fetch.page = page.id left join fetch using (seq) where page.id in """
-_FETCHED_REQUISITES = "select url from requisite join page on page.id = requisite.page where state = 'fetched'"
+_IS_FETCHED_REQUISITE = "select exists (select 1 from fetched_requisite where url = ?)"
 _FULL_SITES = "select origin from site where id in (select site from page group by site having count(*) >= ?)"
 
 
@@ -130,7 +130,9 @@ class _Reasons:
         # A link that was found before a seed was redirected was rejected by the scope of that time.
         self._scope_at_first = source.options.scope_of_crawl()
         self._is_parallel = source.is_parallel
-        self._requisites = {url for (url,) in source.database.execute(_FETCHED_REQUISITES)}
+        source.need("fetched_requisite")
+        self._database = source.database
+        self._has_requisites = self._is_true("select exists (select 1 from fetched_requisite)")
         most = KNOWN_PER_FETCHED * source.options.rules.pages_per_site  # 0: no limit
         self._full = {name for (name,) in source.database.execute(_FULL_SITES, (most,))} if most else frozenset()
 
@@ -140,10 +142,13 @@ class _Reasons:
             return NO_URL
         if target is not None:
             return ROBOTS if target.is_forbidden else ""
-        if url in self._requisites:
+        if self._has_requisites and self._is_true(_IS_FETCHED_REQUISITE, url):
             return REQUISITE
         if reason := self._scope.admits(url) or self._scope_at_first.admits(url):
             return reason
         if origin(url) in self._full:
             return FULL
         return OTHER_PARTITION if self._is_parallel else TOO_MANY
+
+    def _is_true(self, sql: str, *values: str) -> bool:
+        return bool(self._database.execute(sql, values).fetchone()[0])

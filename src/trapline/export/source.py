@@ -30,10 +30,13 @@ _LAST_BODY = f"""create temp table last_body (seq integer primary key);
 insert into last_body select max(seq) from fetch where {HAS_LINKS} and seq <= {{last}} group by page"""
 _LAST_REQUEST = f"""create temp table last_request (page integer primary key, seq integer not null);
 insert into last_request select page, max(seq) from fetch where result = {OUT_OF_BAND} and seq <= {{last}} group by page"""
+_FETCHED_REQUISITE = """create temp table fetched_requisite (url text primary key) without rowid;
+insert into fetched_requisite select url from requisite join page on page.id = requisite.page where state = 'fetched'"""
 _TEMPORARY = {
     "last_fetch": _LAST_FETCH,
     "last_request": _LAST_REQUEST,
     "last_body": _LAST_BODY,
+    "fetched_requisite": _FETCHED_REQUISITE,
     "first_of_digest": FIRST_OF_DIGEST,
 }
 
@@ -83,7 +86,8 @@ class ExportSource:
     def need(self, *tables: str) -> None:
         """Make temporary tables, unless they exist. `last_fetch`: the last fetch of each page, and the last that brought its
         contents. `last_request`: the last request for each URL that is no page. `last_body`: the last fetch of each page that
-        brought its contents, in order. `first_of_digest`: the first fetch of each digest that several have."""
+        brought its contents, in order. `fetched_requisite`: the URLs that were fetched as requisites.
+        `first_of_digest`: the first fetch of each digest that several have."""
         for table in tables:
             if table not in self._made:
                 self._made.add(table)

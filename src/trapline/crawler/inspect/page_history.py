@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trapline.crawler.engine.records import AbandonedSite
-from trapline.crawler.engine.status import PAGES
+from trapline.crawler.engine.status import EXTRAS, PAGES
 from trapline.crawler.inspect.database_reader import options, scope
 from trapline.crawler.inspect.summary import REJECTED, span_of
 from trapline.errors import ConfigError, nearest
@@ -266,8 +266,7 @@ def _fetched_before(database: sqlite3.Connection, site: int, attempt: Try) -> in
     return int(number)
 
 
-_KNOWN = """select count(*) from page where site = ?
-and not exists (select 1 from requisite where requisite.page = page.id and state <> 'page')"""
+_KNOWN = f"select count(*) from page where site = ? and id not in ({EXTRAS})"
 
 
 def site_account(database: sqlite3.Connection, target: Target) -> SiteHistory:

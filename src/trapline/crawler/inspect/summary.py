@@ -19,7 +19,7 @@ import numpy as np
 from trapline.crawler.discovery.scope import ACCEPT, DOMAIN, EXCLUDE, HOST, INCLUDE, PORT, TRAP
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import FULL, RETURNED, TOO_MANY, VISITS
-from trapline.crawler.engine.status import FORBIDDEN, IS_PAGE, KIND, signal_counts_of, tally_of
+from trapline.crawler.engine.status import EXTRAS, FORBIDDEN, IS_PAGE, KIND, signal_counts_of, tally_of
 from trapline.crawler.files.handled import handled_files, handled_in
 from trapline.crawler.files.layout import SUMMARY
 from trapline.crawler.inspect.audit import Audit, audit
@@ -188,9 +188,7 @@ def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
         "sites": _count(database, "site"),
         "abandoned_sites": sum(abandoned_sites.values()),
         "abandoned_sites_by_kind": abandoned_sites,
-        "urls_known": _count(database, "page")
-        - _count(database, "published_list where not is_page")
-        - _count(database, "requisite where state <> 'page'"),
+        "urls_known": _count(database, "page") - _count(database, f"({EXTRAS})"),
         "rejected_links": rejected_links_of(database),
         "scope_followed": list(scope(database).followed),
     }
