@@ -119,6 +119,21 @@ def test_a_limit_on_pages_does_not_wait_for_an_abandoned_site(monkeypatch: pytes
     assert stage.over and states(stage) == {"/a.png": "failed"}
 
 
+def test_requisites_of_a_site_that_was_abandoned_before_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, [f"{A}/", f"{A}/2"], scope="host", requisites=True, goals=Goals(pages=2))
+    wire = stage.opens()
+    wire.answers(200, {}, b"<img src=http://unknown.test/a.png>")
+    stage.passes(1000.0)
+    wire.answers(200, {}, b"<img src=http://unknown.test/b.png>")
+    stage.passes(10.0)
+    assert (stage.over, stage.crawler.stopped_by) == (True, MAX_PAGES)
+    assert states(stage) == {"/a.png": "failed", "/b.png": "failed"} and len(requisites_of(stage).queue) == 0
+    waiting = PageRequisite(stage.link_resolver.find(["http://unknown.test/b.png"])[0], "image", 0, 0, 0, WAITING)
+    again = PageRequisites(stage.frontier, stage.link_resolver, stage.outbox, 1 << 20)
+    again.queue.restore([waiting])
+    assert len(again.queue) == 0, "neither after a resume"
+
+
 def test_a_url_is_fetched_as_a_page_or_as_a_requisite_but_not_as_both(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, scope="host", requisites=True)
     site = {

@@ -39,7 +39,11 @@ class ExtraQueue(ABC, Generic[Record]):
         return list(self._waiting)
 
     def _wait(self, page: int) -> None:
+        """Let a URL wait for a request. At a site that the crawl has abandoned it would wait for ever."""
         site = int(self._frontier.page_sites[page])
+        if self._frontier.site_budgets[site] == 0:
+            self.finished(page, FAILED)
+            return
         self._waiting.setdefault(site, deque()).append(page)
         self.wanted(site)
 
