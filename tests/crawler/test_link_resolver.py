@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from trapline.crawler.discovery import link_resolver as module
+from trapline.crawler.discovery.extra_pages import FETCHED_REQUISITE, LIST, REQUISITE
 from trapline.crawler.discovery.link_resolver import MOST_NEW, LinkResolver
 from trapline.crawler.discovery.scope import Scope
 from trapline.crawler.discovery.seen import Lookup, SeenTable
@@ -191,6 +192,32 @@ def test_links_out_of_scope_are_counted_by_reason() -> None:
     assert world.urls(["http://b.org/", "x.pdf", "y", "http://b.org/z"]) == ["http://a.org/y"]
     world.pages(["x.pdf"])
     assert world.rejected_links == {"host": 2, "exclude": 2}
+
+
+def test_links_and_entries_that_lead_to_a_list_or_a_requisite_have_to_be_in_scope() -> None:
+    world = World(Scope("host", (HOME,), include=("a.org/docs",)))
+    resolver, extra_pages = world.link_resolver, world.link_resolver.extra_pages
+    new_pages: list[int] = []
+    extra_pages.on_page.append(new_pages.append)
+    sitemap, _ = resolver.list_page("http://a.org/map.xml", 0.0)
+    image, icon = resolver.requisite_pages(["http://b.org/x.png", "http://a.org/docs/icon"], 0.0)
+    (done,) = resolver.requisite_pages(["http://a.org/docs/done"], 0.0)
+    extra_pages.note(sitemap, LIST, LIST)
+    for page in (image, icon, done):
+        extra_pages.note(page, REQUISITE if page != done else REQUISITE | FETCHED_REQUISITE, REQUISITE)
+    hrefs = ["map.xml", "http://b.org/x.png", "docs/icon", "docs/../docs/icon", "docs/done"]
+    for _ in range(2):
+        assert world.pages(hrefs) == [icon] and world.rejected_links == {"include": 1, "host": 1}
+        world.rejected_links.clear()
+    urls = ["http://a.org/map.xml", "http://a.org/docs/icon", "http://a.org/docs/done"]
+    pages, reasons = resolver.entry_pages(urls, 0.0)
+    assert pages[1] == icon and max(pages[0], pages[2]) < 0 and reasons == {"include": 1}
+    assert resolver.list_page(urls[0], 0.0) == (sitemap, ""), "as a list it is still admitted"
+    world.outbox.flush()
+    assert extra_pages.count == 4 and new_pages == [], "the frontier has not taken it"
+    world.frontier.discover(world.pages(hrefs), 0.0)
+    world.outbox.flush()
+    assert new_pages == [icon]
 
 
 def test_seeds_are_accepted_whatever_the_scope() -> None:

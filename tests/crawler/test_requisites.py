@@ -7,11 +7,13 @@ import pytest
 from tests.crawler.stage import A, B, Stage, Wire
 from trapline.crawler.engine.extra_queue import MOST_REQUESTS, WAITING
 from trapline.crawler.engine.options import Goals
-from trapline.crawler.engine.records import PageRequisite
+from trapline.crawler.engine.records import VISITS, PageRequisite
 from trapline.crawler.engine.status import DRAINED, MAX_PAGES
 from trapline.crawler.requisites import requisite_queue
 from trapline.crawler.requisites.page_requisites import MOST_LEVELS, PageRequisites
 from trapline.frontier import Rules
+from trapline.frontier.layout import GONE
+from trapline.frontier.layout import WAITING as WAITING_PAGE
 
 CSS = {"Content-Type": "text/css"}
 PNG = {"Content-Type": "image/png"}
@@ -120,15 +122,17 @@ def test_a_limit_on_pages_does_not_wait_for_an_abandoned_site(monkeypatch: pytes
 
 
 def test_requisites_of_a_site_that_was_abandoned_before_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage(monkeypatch, [f"{A}/", f"{A}/2"], scope="host", requisites=True, goals=Goals(pages=2))
+    seeds = [f"{A}/", f"{A}/2"]
+    stage = Stage(monkeypatch, seeds, scope="host", requisites=True, goals=Goals(pages=2), connections=1)
     wire = stage.opens()
-    wire.answers(200, {}, b"<img src=http://unknown.test/a.png>")
-    stage.passes(1000.0)
-    wire.answers(200, {}, b"<img src=http://unknown.test/b.png>")
+    wire.answers(200, {}, f"<img src={B}/a.png>".encode())
+    stage.crawler.abandon(stage.site(B), VISITS, "3 failed visits in a row")
+    stage.passes(1.0)
+    wire.answers(200, {}, f"<img src={B}/b.png>".encode())
     stage.passes(10.0)
     assert (stage.over, stage.crawler.stopped_by) == (True, MAX_PAGES)
     assert states(stage) == {"/a.png": "failed", "/b.png": "failed"} and len(requisites_of(stage).queue) == 0
-    waiting = PageRequisite(stage.link_resolver.find(["http://unknown.test/b.png"])[0], "image", 0, 0, 0, WAITING)
+    waiting = PageRequisite(stage.link_resolver.find([f"{B}/b.png"])[0], "image", 0, 0, 0, WAITING)
     again = PageRequisites(stage.frontier, stage.link_resolver, stage.outbox, 1 << 20)
     again.queue.restore([waiting])
     assert len(again.queue) == 0, "neither after a resume"
@@ -148,6 +152,57 @@ def test_a_url_is_fetched_as_a_page_or_as_a_requisite_but_not_as_both(monkeypatc
     assert requested.pop("page.html") == 2, "HTML is fetched as a page too: otherwise its links would be lost"
     assert requested == Counter(["", "2", "3", "first.png", "linked.png"])
     assert states(stage)["/linked.png"] == "page" and stage.crawler.tally.fetched == 5
+
+
+def test_a_link_to_a_requisite_out_of_scope_makes_it_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, scope="host", requisites=True)
+    named = f"<img src={B}/a.png><img src={B}/b><a href=/2>".encode()
+    linked = f"<a href={B}/a.png><a href={B}/b><a href={B}/c>".encode()
+    site = {
+        "127.0.0.1/": (200, {}, named),
+        "/2": (200, {}, linked),
+        "/a.png": (200, PNG, b"x"),
+        "/b": (200, {}, b"<a href=/d>"),
+    }
+    requested = Counter(answers(stage, site))
+    assert requested == Counter(["127.0.0.1/", "127.0.0.1/2", "127.0.0.2/a.png", "127.0.0.2/b"])
+    assert states(stage) == {"/a.png": "fetched", "/b": "with links"} and stage.crawler.tally.fetched == 2
+    assert (
+        stage.link_resolver.arrived([f"{B}/b", f"{B}/c"], 0.0) == [stage.link_resolver.arrived([f"{B}/c"], 0.0)[0]] * 2
+    )
+
+
+def test_a_requisite_that_a_link_makes_a_page_is_a_page_in_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, scope="host", requisites=True)
+    site = {
+        "/": (200, {}, b"<img src=/html><img src=/moved><img src=/missing><a href=/2>"),
+        "/2": (200, {}, b"<a href=/html><a href=/moved><a href=/missing>"),
+        "/html": (200, {}, b""),
+        "/moved": (302, {"Location": "/html"}, b""),
+    }
+    answers(stage, site)
+    assert states(stage) == {"/html": "page", "/moved": "page", "/missing": "page"}
+    assert (stage.crawler.tally.fetched, stage.crawler.progress(1.0).known) == (3, 5)
+    stored = [one for batch in stage.batches for one in batch.requisites]
+    again = PageRequisites(stage.frontier, stage.link_resolver, stage.outbox, 1 << 20)
+    again.queue.restore([one._replace(state="with links") for one in stored if one.state == "page"])
+    assert again.queue.fetched == 0, "a crawl that was killed before it noted this notes it when it is resumed"
+
+
+def test_what_is_taken_over_at_the_limit_on_pages_keeps_its_role_and_is_no_page_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch, scope="host", requisites=True, goals=Goals(pages=1))
+    page = b"<a href=/a.css><link rel=stylesheet href=/a.css></a><a href=/b><img src=/b></a><a href=/next>"
+    css = (200, {"Content-Type": "text/plain"}, b"a{b:url(c.png)}")
+    requested = answers(stage, {"/": (200, {}, page), "/a.css": css, "/b": (200, {}, b"")})
+    assert requested[1:] == ["127.0.0.1/a.css", "127.0.0.1/b", "127.0.0.1/c.png"], "a.css is read as a stylesheet"
+    assert states(stage) == {"/a.css": "fetched", "/b": "page", "/c.png": "missing"}
+    stored = {one.page: one for batch in stage.batches for one in batch.requisites}
+    assert [(one.role, one.needed_by) for one in stored.values()][:2] == [("stylesheet", 0), ("image", 0)]
+    again = PageRequisites(stage.frontier, stage.link_resolver, stage.outbox, 1 << 20)
+    again.queue.restore(stored.values())
+    assert [stage.life(path) for path in ("/a.css", "/b", "/next")] == [GONE, WAITING_PAGE, WAITING_PAGE]
 
 
 def test_a_requisite_that_fails_is_requested_three_times(monkeypatch: pytest.MonkeyPatch) -> None:

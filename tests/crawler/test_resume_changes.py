@@ -163,6 +163,20 @@ def test_a_wider_scope_follows_links_that_were_rejected(server: SmallServer, tmp
     )  # with the deep pages, and b.test, which has the same pages
 
 
+def test_a_wider_scope_does_not_fetch_requisites_again(tmp_path: Path) -> None:
+    texts = {"/": "<img src=/i.png><a href=/2>", "/2": "<a href=/i.png><a href=/3>"}
+
+    def answer(host: str, target: str) -> bytes:
+        mime, body = ("image/png", "x") if target == "/i.png" else ("text/html", texts.get(target, ""))
+        return f"HTTP/1.1 200 OK\r\nContent-Type: {mime}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+
+    with small_server(answer, (HOSTS["a.test"],)) as server:
+        folder = begin(server, tmp_path / "c", max_pages=1_000, include=("/2?$",), requisites=True)
+        assert again(folder, include=[])["pages_fetched"] == 3
+        assert server.targets("a.test").count("/i.png") == 1
+    assert paths(folder) == ["/", "/2", "/3"]
+
+
 def test_a_note_says_that_a_strategy_file_has_changed_and_the_new_one_ranks_all_pages(
     server: SmallServer, tmp_path: Path
 ) -> None:

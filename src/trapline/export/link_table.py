@@ -142,9 +142,11 @@ class _Reasons:
             return NO_URL
         if target is not None:
             return ROBOTS if target.is_forbidden else ""
+        if reason := self._scope.admits(url):
+            return reason
         if self._has_requisites and self._is_true(_IS_FETCHED_REQUISITE, url):
             return REQUISITE
-        if reason := self._scope.admits(url) or self._scope_at_first.admits(url):
+        if reason := self._scope_at_first.admits(url):
             return reason
         if origin(url) in self._full:
             return FULL

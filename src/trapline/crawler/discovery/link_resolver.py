@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trapline.crawler.discovery.extra_pages import ExtraPages
 from trapline.crawler.discovery.scope import REASONS, Scope
 from trapline.crawler.discovery.seen import NO_PAGE, UNKNOWN, Lookup, SeenTable
 from trapline.crawler.discovery.sites import Site, Sites
@@ -25,6 +26,7 @@ from trapline.fetch.html.page import Links
 from trapline.fetch.urls import canonical, is_dynamic, origin, plain
 from trapline.frontier import Frontier
 from trapline.frontier.layout import ELSEWHERE, Array
+from trapline.frontier.layout import UNKNOWN as UNKNOWN_PAGE
 from trapline.strategies.base.live_inputs import Values
 from trapline.strategies.base.url_inputs import STATE_PAGES, StatePages
 
@@ -72,6 +74,9 @@ class LinkResolver:
         self._scope, self._outbox, self._inputs, self._locate = scope, outbox, inputs, locate
         self._rejected_links, self._owns, self._lookup = rejected_links, owns, Lookup(seen)
         self._state_pages = _state_pages(frontier, url_store)
+        self.extra_pages = ExtraPages(frontier)
+        outbox.before_flush = self.extra_pages.tell_new_pages
+        self._rejected_extras: dict[int, int] = {}  # by extra page: the number that stands for its rejection
         self._moved: frozenset[int] = frozenset()
         self._moved_pages = 0
         self.most_of_site = KNOWN_PER_FETCHED * frontier.rules.pages_per_site  # 0: no limit
@@ -81,6 +86,9 @@ class LinkResolver:
         base_url = (canonical(base, url) or url) if base else url
         pages, unknown = self._lookup.find(links, base_url.encode())
         found: list[int] = pages.tolist()
+        if self.extra_pages.count:
+            for at in self.extra_pages.among(pages):
+                found[at] = self._page_of_extra(found[at])
         if unknown:
             self._resolve_unknown(found, links, base_url, now)
         if self._moved:
@@ -148,6 +156,8 @@ class LinkResolver:
     def seed_pages(self, urls: Sequence[str], now: float) -> list[int]:
         """Return the pages at these canonical URLs that are ours. The scope is not checked, because it follows from the seeds."""
         pages, _ = self._pages_at(urls, now, lambda url: "", is_seed=True)
+        for page in pages:
+            self.extra_pages.link(page)
         return list(dict.fromkeys(page for page in pages if page >= 0))
 
     def arrived(self, urls: Sequence[str], now: float) -> list[int]:
@@ -166,6 +176,7 @@ class LinkResolver:
         is_wider = self._scope.add_seed(url, redirects)
         if is_wider:
             self._lookup.forget()  # links rejected before may be in scope now
+            self._rejected_extras.clear()
         return is_wider
 
     @property
@@ -290,6 +301,9 @@ class LinkResolver:
                     pages[at] = _UNSETTLED if ours is None else _FOREIGN
                 else:
                     new.append(at)
+        if self.extra_pages.count and not is_seed:
+            for at in self.extra_pages.among(found):
+                pages[at] = self._page_of_extra(pages[at])
         # A crawl that knows fewer pages in all than one site may have need not check its sites.
         if new and not is_seed and 0 < self.most_of_site < self._frontier.pages + len(new):
             new = self._with_room(urls, new, pages)
@@ -297,6 +311,21 @@ class LinkResolver:
             for at, page in zip(new, self._add([urls[at] for at in new], fingerprints[new], now), strict=True):
                 pages[at] = page
         return pages, fingerprints.tolist()
+
+    def _page_of_extra(self, page: int) -> int:
+        """Return the page that a link to an extra page leads to: itself, or a number below 0. The scope was not asked about it
+        before, or not as about a page."""
+        if self.extra_pages.is_fetched(page):
+            return NO_PAGE
+        if self._frontier.page_state(page) == UNKNOWN_PAGE:
+            rejection = self._rejected_extras.get(page)
+            if rejection is None:
+                reason = self._scope.admits(self._url_store.urls([page])[0])
+                rejection = self._rejected_extras[page] = _REJECTED[reason] if reason else 0
+            if rejection:
+                return rejection
+        self.extra_pages.link(page)
+        return page
 
     def _with_room(self, urls: Sequence[str], new: list[int], pages: list[int]) -> list[int]:
         """Return those of the new URLs whose site may have more pages. The others are rejected."""

@@ -344,15 +344,13 @@ class Crawler:
 
     def progress(self, seconds: float) -> CrawlProgress:
         tally = self.tally
-        extras = self.published_lists.queue.besides_pages if self.published_lists is not None else 0
-        extras += self.requisites.queue.besides_pages if self.requisites is not None else 0
         return CrawlProgress(
             self._world.now(),
             seconds,
             tally.fetched,
             tally.failed,
             tally.body_bytes,
-            self.link_resolver.own_pages - extras,
+            self.link_resolver.own_pages - self.link_resolver.extra_pages.count,
             self.frontier.waiting,
             self.link_resolver.own_sites,
             self.active,

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.engine.records import PageRequisite, PublishedList
 from trapline.frontier import Frontier
+from trapline.frontier.layout import UNKNOWN
 
 WAITING, FAILED, FORBIDDEN = "waiting", "failed", "forbidden"  # states; each queue has more
 MOST_REQUESTS = 3  # of one URL
@@ -30,6 +31,8 @@ class ExtraQueue(ABC, Generic[Record]):
     def restore(self, records: Iterable[Record]) -> None:
         for one in records:
             self._note(one, is_news=False)
+            if self._frontier.page_state(one.page) != UNKNOWN:
+                self.is_page(one.page)
             if one.state == WAITING:
                 self._wait(one.page)
 
@@ -50,6 +53,10 @@ class ExtraQueue(ABC, Generic[Record]):
     @abstractmethod
     def _note(self, one: Record, is_news: bool = True) -> None:
         """Keep a new or changed record. `is_news`: the store does not have it yet."""
+
+    @abstractmethod
+    def is_page(self, page: int) -> None:
+        """Note that a URL is a page of the frontier, if it is in the queue."""
 
     @abstractmethod
     def _state_now(self, page: int) -> str:

@@ -104,8 +104,6 @@ class FetchResults:
         )
         if self._scoring.program is not None:
             self._scoring.program.forget()
-        if self._requisites is not None:
-            links = self._requisites.queue.without_fetched(links)
         # Before the report, which may change the quality.
         is_new = verdict.result == FETCHED and not is_refetch
         page_quality = self._scored(request, links) if is_new else 0.0

@@ -122,7 +122,7 @@ class PublishedList(NamedTuple):
 
 
 class PageRequisite(NamedTuple):
-    """A file that a page needs, and what became of it. A later record with the same page replaces it."""
+    """A file that a page needs, and what became of it. A later record with the same page replaces its state and its requests."""
 
     page: int  # the number of its URL
     role: str  # STYLESHEET or another role of fetch/css.py

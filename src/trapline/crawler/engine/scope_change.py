@@ -93,7 +93,11 @@ class ScopeChange:
             if states[page] == WAITING and not self._admits(page, url):
                 left.append(page)
             elif (
-                states[page] == GONE and not attempted[page] and self._admits(page, url) and self._resolver.is_ours(url)
+                states[page] == GONE
+                and not attempted[page]
+                and not self._resolver.extra_pages.is_fetched(page)
+                and self._admits(page, url)
+                and self._resolver.is_ours(url)
             ):
                 returning.append(page)
         return left, returning
@@ -117,7 +121,7 @@ class ScopeChange:
 
     def _unknown(self, pages: Array) -> Array:
         own = pages[pages >= 0]
-        return np.unique(own[self._frontier.page_states[own] == UNKNOWN])
+        return self._resolver.extra_pages.link_all(np.unique(own[self._frontier.page_states[own] == UNKNOWN]))
 
     def _share(self, source: int, links: int) -> float:
         """Return what a page hands on to each page that it links to."""

@@ -30,10 +30,10 @@ HANDLED = "handled.json"  # how far the pages are handled (handled.py)
 
 REQUISITES = """create table if not exists requisite (  -- files that pages need, in crawls with --requisites
     page integer primary key,      -- the page with its URL
-    role text not null,            -- stylesheet, image, script, icon, media or file; '': it was a page when it was named
+    role text not null,            -- stylesheet, image, script, icon, media or file
     level integer not null,        -- number of stylesheets and redirects that lead from a page to it
     needed_by integer not null,    -- the page with the URL that named it first; -1: another partition has that
-    requests integer not null,     -- requests in the last run that requested it
+    requests integer not null,     -- requests, the most in one run
     state text not null            -- waiting, fetched, with links, page, missing, failed, forbidden, moved
 )"""
 """The table that folders of earlier versions do not have. The store adds it when such a crawl is resumed."""

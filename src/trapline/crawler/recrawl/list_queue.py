@@ -11,6 +11,7 @@ over all runs, so that none is requested for ever.
 from collections import Counter
 from collections.abc import Mapping
 
+from trapline.crawler.discovery.extra_pages import LIST
 from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.engine.extra_queue import WAITING, ExtraQueue
 from trapline.crawler.engine.records import PublishedList
@@ -40,7 +41,7 @@ class ListQueue(ExtraQueue[PublishedList]):
         self._outbox = outbox
         self._of_site: Counter[int] = Counter()
         self._linked_of_site: Counter[int] = Counter()
-        self._besides_pages = 0
+        link_resolver.extra_pages.on_page.append(self.is_page)
 
     def __contains__(self, page: int) -> bool:
         return page in self._records
@@ -102,18 +103,12 @@ class ListQueue(ExtraQueue[PublishedList]):
         if page in self._records and not self._records[page].is_page:
             self._note(self._records[page]._replace(is_page=True))
 
-    @property
-    def besides_pages(self) -> int:
-        """Number of lists that are no pages of the crawl."""
-        return self._besides_pages
-
     def _note(self, one: PublishedList, is_news: bool = True) -> None:
         if one.page not in self._records:
             site = int(self._frontier.page_sites[one.page])
             self._of_site[site] += 1
             self._linked_of_site[site] += one.named_by == LINK
-        before = self._records.get(one.page)
-        self._besides_pages += (not one.is_page) - (before is not None and not before.is_page)
+        self._link_resolver.extra_pages.note(one.page, 0 if one.is_page else LIST, LIST)
         self._records[one.page] = one
         if is_news:
             self._outbox.published_lists.append(one)

@@ -60,6 +60,7 @@ class PageRequisites:
 
     def read_page(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
         """Take in a page that was fetched."""
+        self.queue.fetched_as_page(page)
         if not 200 <= response.status < 300 or not verdict.body or not is_html(verdict.mime, verdict.body):
             return
         from trapline.fetch.html.requisites import (

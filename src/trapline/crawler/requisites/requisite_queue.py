@@ -4,21 +4,25 @@ page_requisites.py adds requisites and reads the answers. The store gets a row w
 `requisite`), in the batch of the page or file that leads to it. So `restore` puts back exactly those that were not done when the
 crawl ended; their requests count anew.
 
-A URL is fetched as a page or as a requisite, and not as both. A page that the frontier knows is left to it (PAGE); a link to
-what was fetched as a requisite is not followed (`without_fetched`), unless that has links, which would be lost. If the
-limit on pages ends the crawl, `take_over_pages` takes the requisites that the frontier still has.
+A URL is fetched once, as a page or as a requisite. A page that the frontier knows is left to it (PAGE). A link to a file that was
+fetched as a requisite is not followed (crawler/discovery/extra_pages.py). If the limit on pages ends the crawl,
+`take_over_pages` takes the requisites that the frontier still has, and `restore` withdraws from the frontier those that were
+fetched. What was requested as a requisite becomes a page, and is requested again, only if a link leads to it and the answer was
+HTML, a redirect or an error, or had not come when the link was found.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 
+from trapline.crawler.discovery.extra_pages import FETCHED_REQUISITE, REQUISITE
 from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.engine.extra_queue import FAILED, FORBIDDEN, WAITING, ExtraQueue
 from trapline.crawler.engine.records import PageRequisite
 from trapline.crawler.store.outbox import Outbox
 from trapline.frontier import Frontier
-from trapline.frontier.layout import UNKNOWN, Array
+from trapline.frontier.layout import LEASED, UNKNOWN
 from trapline.frontier.layout import WAITING as WAITING_PAGE
 
 # States of a requisite. WITH_LINKS: it was fetched, and is HTML or a redirect. PAGE: it is fetched as a page. MISSING: the server refuses
@@ -28,6 +32,7 @@ _CODES = {
     state: 1 + at for at, state in enumerate((WAITING, FETCHED, WITH_LINKS, PAGE, MISSING, FAILED, FORBIDDEN, MOVED))
 }
 _STATES = {number: state for state, number in _CODES.items()}
+_KINDS = {PAGE: 0, FETCHED: REQUISITE | FETCHED_REQUISITE}  # others: REQUISITE
 
 
 class RequisiteQueue(ExtraQueue[PageRequisite]):
@@ -37,7 +42,9 @@ class RequisiteQueue(ExtraQueue[PageRequisite]):
         self._codes = np.zeros(1024, np.uint8)  # by page: the state; 0: no requisite
         self._of_site: Counter[int] = Counter()
         self._by_state: Counter[str] = Counter()
+        self._as_pages: dict[int, PageRequisite] = {}  # by page: those that wait as pages, and were never requested
         self._has_taken_over = False
+        link_resolver.extra_pages.on_page.append(self.is_page)
 
     def __len__(self) -> int:
         """Return how many requisites wait or are being requested."""
@@ -45,11 +52,6 @@ class RequisiteQueue(ExtraQueue[PageRequisite]):
 
     def __contains__(self, page: int) -> bool:
         return page < len(self._codes) and self._codes[page] > 0
-
-    @property
-    def besides_pages(self) -> int:
-        """Number of requisites that are no pages of the crawl."""
-        return sum(self._by_state.values()) - self._by_state[PAGE]
 
     @property
     def fetched(self) -> int:
@@ -63,15 +65,14 @@ class RequisiteQueue(ExtraQueue[PageRequisite]):
         """Return whether no more requisites of the site are added. The limit is that for its known pages."""
         return 0 < self._link_resolver.most_of_site <= self._of_site[site]
 
-    def without_fetched(self, links: Array) -> Array:
-        """Return the links of a page without those to files that were fetched as requisites."""
-        if not len(links):
-            return links
-        known = np.where((links >= 0) & (links < len(self._codes)), links, 0)
-        is_fetched = (self._codes[known] == _CODES[FETCHED]) & (known == links)
-        return links[~is_fetched] if is_fetched.any() else links
-
     # ---- in
+
+    def restore(self, records: Iterable[PageRequisite]) -> None:
+        super().restore(records)
+        fetched = np.flatnonzero(self._codes == _CODES[FETCHED])
+        taken_over = fetched[self._frontier.page_states[fetched] == WAITING_PAGE]
+        if len(taken_over):  # the frontier need not fetch them as pages, if the limit on pages is higher now
+            self._frontier.withdraw(taken_over, self._frontier.now)
 
     def add(self, page: int, role: str, level: int, needed_by: int) -> None:
         """Add the requisite with this page number, unless it is known or its site has too many."""
@@ -82,15 +83,28 @@ class RequisiteQueue(ExtraQueue[PageRequisite]):
         if not is_page:
             self._wait(page)
 
+    def is_page(self, page: int) -> None:
+        """Note that the frontier has taken a requisite as a page: a link leads to it."""
+        if page not in self or _STATES[int(self._codes[page])] in (PAGE, FETCHED):
+            return
+        one = self._records.get(page)
+        self._note((one or PageRequisite(page, "", 0, -1, 1, PAGE))._replace(state=PAGE))
+        if one is not None:
+            self._records[page] = one  # it is being requested, or is removed from its queue when its turn comes
+
     def take_over_pages(self) -> None:
         """Let requisites that wait as pages be requested as requisites: the crawl fetches no more pages."""
-        if self._has_taken_over:
-            return
         self._has_taken_over = True
-        for page in np.flatnonzero(self._codes == _CODES[PAGE]).tolist():
-            if self._frontier.page_state(page) == WAITING_PAGE:
-                self._note(PageRequisite(page, "", 0, -1, 0, WAITING))
+        for page, one in list(self._as_pages.items()):
+            state = self._frontier.page_state(page)
+            if state != LEASED:
+                del self._as_pages[page]
+            if state == WAITING_PAGE and page not in self._records:
+                self._note(one._replace(state=WAITING))
                 self._wait(page)
+
+    def fetched_as_page(self, page: int) -> None:
+        self._as_pages.pop(page, None)
 
     def _note(self, one: PageRequisite, is_news: bool = True) -> None:
         if one.page >= len(self._codes):
@@ -102,10 +116,13 @@ class RequisiteQueue(ExtraQueue[PageRequisite]):
             self._of_site[int(self._frontier.page_sites[one.page])] += 1
         self._codes[one.page] = _CODES[one.state]
         self._by_state[one.state] += 1
+        self._link_resolver.extra_pages.note(one.page, _KINDS.get(one.state, REQUISITE), REQUISITE | FETCHED_REQUISITE)
         if one.state == WAITING:
             self._records[one.page] = one
         else:
             self._records.pop(one.page, None)
+            if one.state == PAGE and not one.requests and self._frontier.page_state(one.page) in (WAITING_PAGE, LEASED):
+                self._as_pages[one.page] = one
         if is_news:
             self._outbox.requisites.append(one)
 
@@ -115,6 +132,14 @@ class RequisiteQueue(ExtraQueue[PageRequisite]):
         """Return PAGE if a requisite has become a page meanwhile, and is left to the frontier."""
         state = self._frontier.page_state(page)
         return WAITING if state == UNKNOWN or (state == WAITING_PAGE and self._has_taken_over) else PAGE
+
+    def finished(self, page: int, state: str) -> None:
+        """Note what became of a requisite. One that has become a page of the frontier stays a page, unless it was taken over from
+        the frontier and fetched."""
+        known = self._frontier.page_state(page)
+        is_taken_over = self._has_taken_over and state == FETCHED and known == WAITING_PAGE
+        is_page = known != UNKNOWN and state != MOVED and not is_taken_over
+        super().finished(page, PAGE if is_page else state)
 
     def taken(self, page: int) -> PageRequisite:
         """Return a requisite that was taken and is not done."""

@@ -185,7 +185,7 @@ class Database:
         self.connection.executemany("replace into listed_page values (?, ?, ?)", dates)
         lists = ((*one[:-1], json.dumps(one.rejected)) for one in batch.published_lists)
         self.connection.executemany("replace into published_list values (?, ?, ?, ?, ?, ?, ?, ?, ?)", lists)
-        self.connection.executemany("replace into requisite values (?, ?, ?, ?, ?, ?)", batch.requisites)
+        self.connection.executemany(_REQUISITE, batch.requisites)
         if batch.whole is not None:
             self.set_meta("whole", json.dumps(batch.whole))
         if batch.inbox is not None:
@@ -253,4 +253,7 @@ on conflict (url) do update set links = links + excluded.links, depth = min(dept
 # The last row belongs to the last commit. The other rows are about half a second apart, however many commits there are.
 _SUPERSEDED = """delete from progress where rowid = (select max(rowid) from progress)
 and seconds < 0.4 + (select seconds from progress order by rowid desc limit 1 offset 1)"""
+# What named a requisite, and as what, stays as it was first.
+_REQUISITE = """insert into requisite values (?, ?, ?, ?, ?, ?) on conflict (page) do update set
+requests = max(requests, excluded.requests), state = excluded.state"""
 _PROGRESS = "insert into progress values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

@@ -52,6 +52,7 @@ class Outbox:
         )
         self.log_bytes = 0  # bytes of both logs sent so far
         self.stands: Callable[[], Stands] = lambda: (None, ())  # returns the status of the crawl; set by its owner
+        self.before_flush: Callable[[], None] = lambda: None  # adds what a batch has to have; set by the link resolver
         # Returns the loop's processor time; set by its owner.
         self.processor: Callable[[], ProcessorTime | None] = lambda: None
         self._bytes = 0
@@ -112,7 +113,8 @@ class Outbox:
 
         Every batch includes the progress of the crawl after it, so that after a kill the counts match the last committed page.
         """
-        traffic = self._traffic()  # first, because outgoing links are those of pages in this batch
+        self.before_flush()
+        traffic = self._traffic()  # before the logs, because outgoing links are those of pages in this batch
         calls, refresh = self._journal.take(), self._refresh_log()
         if not (calls or refresh or is_due or self.has_news or any(traffic)):
             return

@@ -1,0 +1,72 @@
+"""Extra pages: URLs that have a page number but are no pages of the crawl. Step 2 in docs/architecture.md.
+
+Sitemaps and feeds (crawler/recrawl/list_queue.py) and requisites (crawler/requisites/requisite_queue.py) are requested besides pages,
+and the scope does not apply to them as it does to pages. A link or an entry of a sitemap may lead to such a URL later. The link
+resolver asks here then: one that was fetched as a requisite stays one, and the others become pages if the scope admits them.
+
+The queues say what their URLs are (`note`). They are told which of them the frontier has taken as pages, before the next batch goes
+to the store (`tell_new_pages`): so the tables that the store writes agree with the frontier.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from trapline.frontier import Frontier
+from trapline.frontier.layout import UNKNOWN, Array
+
+LIST, REQUISITE, FETCHED_REQUISITE = 1, 2, 4  # what a URL is besides pages: bits
+
+
+class ExtraPages:
+    def __init__(self, frontier: Frontier) -> None:
+        self._frontier = frontier
+        # Bits by page, from index 1 on. The first and the last entry are 0: `_bits` finds them for numbers out of range.
+        self._kinds = np.zeros(1024, np.uint8)
+        self._linked: set[int] = set()
+        self.count = 0
+        self.on_page: list[
+            Callable[[int], None]
+        ] = []  # called with each extra page that has become a page of the crawl
+
+    def note(self, page: int, kind: int, mask: int) -> None:
+        """Note what a URL is: `kind` replaces those bits that are in `mask`."""
+        if page + 2 >= len(self._kinds):
+            self._kinds = np.concatenate((self._kinds, np.zeros(page + 2, np.uint8)))
+        before = int(self._kinds[page + 1])
+        self._kinds[page + 1] = after = (before & ~mask) | kind
+        self.count += (after > 0) - (before > 0)
+
+    def _bits(self, pages: Array) -> Array:
+        found: Array = np.take(self._kinds, pages.astype(np.int64) + 1, mode="clip")
+        return found
+
+    def among(self, pages: Array) -> list[int]:
+        """Return the places in `pages`, which may have numbers below 0, that have extra pages."""
+        places: list[int] = np.flatnonzero(self._bits(pages)).tolist()
+        return places
+
+    def is_fetched(self, page: int) -> bool:
+        """Return whether a URL was fetched as a requisite. No link makes it a page."""
+        return page + 1 < len(self._kinds) and bool(self._kinds[page + 1] & FETCHED_REQUISITE)
+
+    def link(self, page: int) -> None:
+        """Note that a link leads to a URL, which the frontier may take as a page now."""
+        if 0 <= page < len(self._kinds) - 1 and self._kinds[page + 1]:
+            self._linked.add(page)
+
+    def link_all(self, pages: Array) -> Array:
+        """Note that links lead to these pages. Return those that may be pages of the crawl."""
+        if not self.count or not len(pages):
+            return pages
+        bits = self._bits(pages)
+        self._linked.update(pages[bits > 0].tolist())
+        return pages[bits & FETCHED_REQUISITE == 0]
+
+    def tell_new_pages(self) -> None:
+        """Tell the queues which URLs that links lead to have become pages."""
+        linked, self._linked = self._linked, set()
+        for page in linked:
+            if self._frontier.page_state(page) != UNKNOWN:
+                for is_page in self.on_page:
+                    is_page(page)
