@@ -38,12 +38,11 @@ class ExtraPages:
         self.count += (after > 0) - (before > 0)
 
     def _bits(self, pages: Array) -> Array:
-        found: Array = np.take(self._kinds, pages.astype(np.int64) + 1, mode="clip")
-        return found
+        return self._kinds.take(pages + 1, mode="clip")
 
     def among(self, pages: Array) -> list[int]:
         """Return the places in `pages`, which may have numbers below 0, that have extra pages."""
-        places: list[int] = np.flatnonzero(self._bits(pages)).tolist()
+        places: list[int] = self._bits(pages).nonzero()[0].tolist()
         return places
 
     def is_fetched(self, page: int) -> bool:
