@@ -1,5 +1,7 @@
 """Requests for sitemaps and feeds, in virtual time: their turn in a visit, the delays around them, and their limits."""
 
+from itertools import pairwise
+
 import pytest
 
 from tests.crawler.stage import A, Stage, Wire
@@ -31,18 +33,43 @@ def newest(stage: Stage) -> Wire:
     return stage.wires[-1]
 
 
-def test_a_list_comes_after_robots_txt_and_before_pages_with_a_pause_between(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage(monkeypatch, lists=True, scope="host")
+def test_a_list_comes_after_the_first_page_and_before_others_with_a_pause_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch, [f"{A}/", f"{A}/other"], lists=True, scope="host")
     wire = stage.opens()
-    assert wire.targets == ["/robots.txt", "/sitemap.xml"]
-    wire.answers(200, _XML, sitemap("/1", "/2"))
+    assert wire.targets == ["/robots.txt", "/"]
+    wire.answers()
     assert wire.targets[2:] == []  # --pause is a second
     stage.passes(1.0)
-    assert wire.targets[2:] == ["/"]
+    assert wire.targets[2:] == ["/sitemap.xml"]
+    wire.answers(200, _XML, sitemap("/1", "/2"))
+    stage.passes(1.0)
+    assert wire.targets[3:] == ["/other"]
     wire.answers()
     stage.passes(20.0)
     assert newest(stage) is not wire, "the delay between two visits applies"
-    assert stage.crawler.tally.fetched == 1 and stage.crawler.progress(1.0).known == 3
+    assert stage.crawler.tally.fetched == 2 and stage.crawler.progress(1.0).known == 4
+
+
+def test_a_server_that_closes_after_each_answer_sends_a_page_before_its_sitemap(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Later, every second visit requests something else than a page, if anything waits. Each visit keeps the delay."""
+    stage = Stage(monkeypatch, [f"{A}/", f"{A}/other"], lists=True, scope="host", rules=Rules(delay_s=15.0))
+    answers = {"/robots.txt": (404, {}, b""), "/sitemap.xml": (200, _XML, sitemap("/1", "/2"))}
+    times = []
+    for number in range(6):
+        wire = newest(stage).opens()
+        times.append(stage.web.now())
+        wire.answers(*answers.get(wire.targets[0], (200, {}, b"<p>")), keep=False)
+        for _ in range(40):
+            stage.passes(0.5)
+            if len(stage.wires) > number + 1:
+                break
+    targets = [wire.targets for wire in stage.wires[:6]]
+    assert targets == [["/robots.txt"], ["/"], ["/sitemap.xml"], ["/other"], ["/1"], ["/2"]]
+    assert min(later - before for before, later in pairwise(times)) >= 15.0
 
 
 def test_lists_take_at_most_half_of_a_visit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,21 +81,24 @@ def test_lists_take_at_most_half_of_a_visit(monkeypatch: pytest.MonkeyPatch) -> 
         rules=Rules(delay_s=15.0, per_connection=6),
     )
     wire = stage.opens()
+    wire.answers()
+    stage.passes(1.0)
     wire.answers(200, _XML, index(*(f"/m{n}.xml" for n in range(9))))
     for _ in range(9):
         stage.passes(1.0)
         if len(wire.sent) > wire.responses_received:
             wire.answers(200, _XML, sitemap())
-    assert [".xml" in target for target in wire.targets[1:]] == [True] * 3 + [False] * 3
+    assert [".xml" in target for target in wire.targets[1:]] == [False] + [True] * 3 + [False] * 2
 
 
 def test_a_site_without_pages_is_visited_for_its_lists_after_its_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, lists=True, scope="host", rules=Rules(delay_s=15.0, per_connection=4))
     wire = stage.opens()
+    wire.answers()
+    stage.passes(1.0)
     wire.answers(200, _XML, index(*(f"/m{n}.xml" for n in range(6))))
-    for _ in range(2):  # m0.xml and the page
-        stage.passes(1.0)
-        wire.answers(200, _XML, sitemap())
+    stage.passes(1.0)
+    wire.answers(200, _XML, sitemap())  # m0.xml
     assert not stage.over
     stage.passes(14.0)
     assert len(stage.wires) == 1

@@ -129,10 +129,10 @@ def test_pages_of_an_index_its_sitemaps_and_a_feed_are_fetched(plain: tuple[Web,
     assert pages(crawl) == ["/", "/linked", "/one0", "/one1", "/one2", "/three", "/two"]
 
 
-def test_every_list_is_requested_once_after_robots_txt(plain: tuple[Web, CrawlResult]) -> None:
+def test_every_list_is_requested_once_after_the_first_page(plain: tuple[Web, CrawlResult]) -> None:
     web, _ = plain
     requests = web.requests()
-    assert requests[:2] == ["/robots.txt", "/sitemap.xml"]
+    assert requests[:3] == ["/robots.txt", "/", "/sitemap.xml"]
     assert set(Counter(requests).values()) == {1}
     assert web.requests("b.test") == []
 
@@ -278,7 +278,7 @@ def test_with_one_page_per_visit_every_second_visit_requests_a_list(tmp_path: Pa
         crawl = web.crawl("--per-connection", "1")
         assert len(pages(crawl)) == 7
         kinds = ["xml" in target for target in web.requests()[1:]]
-        assert kinds[:8] == [True, False] * 4
+        assert kinds[:8] == [False, True] * 4
         assert crawl.summary["politeness_violations"] == 0
 
 

@@ -54,12 +54,18 @@ class VisitRequests:
 
     def _is_extra_next(self) -> bool:
         """Return whether an extra request is to be sent before that for the next page."""
-        if self._extras_left == 0 or not self._crawler.extra.has(self._site.id):
+        if self._extras_left == 0 or not self._crawler.extra.has(self._site.id) or self._is_first_page_next():
             return False
         if self._extras_left < 0:
             self._most = self._crawler.frontier.connection_limit(self._site.id)
             self._extras_left = self._most_extras()
         return self._extras_left > 0 and self.at < self._most
+
+    def _is_first_page_next(self) -> bool:
+        """Return whether the next request is for the first page of the site. That page comes before the sitemap: if the server closes
+        each connection after one answer, the user would wait one more delay for a page."""
+        is_first = self.at == 0 and len(self._visit.pages) > 0
+        return is_first and self._crawler.frontier.pages_taken(self._site.id) <= len(self._visit.pages)
 
     def _most_extras(self) -> int:
         """Return how many extra requests this visit may send.
@@ -71,6 +77,8 @@ class VisitRequests:
             return self._most
         if self._most > 1:
             return self._most // 2
+        if self.at > 0:
+            return 0  # the request of this visit was for the first page
         is_turn, self._site.is_extra_next = self._site.is_extra_next, not self._site.is_extra_next
         return int(is_turn)
 
