@@ -27,6 +27,8 @@ from trapline.crawler.inspect.audit import audit
 from trapline.crawler.inspect.database_reader import opened as opened_database
 from trapline.errors import ConfigError
 from trapline.frontier.layout import GONE, WAITING
+from trapline.strategies.base.inputs import INPUTS
+from trapline.strategies.base.url_inputs import STATE_PAGES
 
 HOSTS = {"a.test": "127.9.2.1", "b.test": "127.9.2.2"}
 STRATEGY = """
@@ -38,6 +40,13 @@ def rank(s, page, source, links, is_new):
     return {sign}1.0 * page
 
 STRATEGY = Strategy("mine", PageRank("mine", rank), top_page.SITE)
+"""
+ALL_INPUTS = """
+from trapline.strategies import PageRank, Strategy, page_rank_named, site_rank_named
+from trapline.strategies.base.inputs import INPUTS
+
+PAGE = PageRank("all", page_rank_named("fifo").function, columns=INPUTS, inputs=INPUTS)
+STRATEGY = Strategy("all", PAGE, site_rank_named("fifo"))
 """
 
 
@@ -101,6 +110,36 @@ def test_rules_and_strategy_change_and_a_replay_across_the_change_is_exact(serve
     assert len(paths(folder)) == len(set(paths(folder))) == 15
     with closing(opened_database(folder)) as database:
         assert audit(database).violations == 0
+
+
+def inputs_by_url(folder: Path) -> dict[str, dict[str, float | str]]:
+    """Return the inputs of the page rank by URL. An input that is the number of a page is given as the URL of that page."""
+    with closing(Reading(folder)) as reading:
+        frontier, urls = resume.rebuilt(reading)[0], [url for _, _, url in reading.pages()]
+    found: dict[str, dict[str, float | str]] = {}
+    for name in frontier.strategy.page.inputs:
+        values = frontier.column(frontier.strategy.page.columns.index(name)).tolist()
+        shown = [urls[int(value)] for value in values] if name in STATE_PAGES else values
+        found[name] = dict(zip(urls, shown, strict=True))
+    return found
+
+
+def test_pages_have_all_inputs_of_a_new_strategy_as_if_it_had_been_there_from_the_start(tmp_path: Path) -> None:
+    values, all_inputs = tmp_path / "values", tmp_path / "all.py"
+    all_inputs.write_text(ALL_INPUTS)
+    links = ["/x0", "/x1", "/x1/deep", "/d/a.pdf", "/d/b?c=1&d", "/e/"]
+    with small_server(lambda host, target: page(*links), tuple(HOSTS.values())) as server:
+        links.append(f"http://b.test:{server.port}/")
+        values.write_text(f"http://a.test:{server.port}/x0 0.5\nhttp://a.test:{server.port}/x1/deep 0.25\n")
+        given = {"quality": str(values), "history": str(values), "scope": "any"}
+        expected = inputs_by_url(begin(server, tmp_path / "whole", strategy=str(all_inputs), max_pages=1_000, **given))
+        folder = begin(server, tmp_path / "changed", **given)
+        again(folder, strategy=str(all_inputs))
+    assert len(expected) == len(INPUTS) and all(len(set(values.values())) > 1 for values in expected.values())
+    assert inputs_by_url(folder) == expected
+    newest = max((folder / "snapshot").iterdir(), key=lambda path: int(path.name))
+    shutil.rmtree(newest)  # the log since the snapshot before crosses the change
+    assert inputs_by_url(folder) == expected
 
 
 def test_a_crawl_that_was_killed_before_its_first_batch_applies_the_changes_later(

@@ -134,7 +134,7 @@ def apply_changes(
         _set_crawl_delays(state, options.rules.delay_s, now)
     if not has_strategy:
         number, fetches = options_of_runs({**reading.meta(), **keys})[-1].run, fetches_so_far(reading)
-        frontier.change_strategy(runs.change_to(strategy, options, fetches, frontier.pages), number, fetches, now)
+        frontier.change_strategy(runs.change_to(strategy, options, fetches, frontier), number, fetches, now)
 
 
 def _set_crawl_delays(state: CrawlState, delay_s: float, now: float) -> None:

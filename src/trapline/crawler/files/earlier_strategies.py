@@ -14,10 +14,12 @@ from trapline.crawler.engine.page_quality import given_by
 from trapline.crawler.files.reading import HAS_LINKS, Reading
 from trapline.crawler.files.run_options import RunOptions, changed_files, options_of_runs, with_kept_files
 from trapline.errors import ConfigError, InvariantError
+from trapline.frontier import Frontier
 from trapline.frontier.changes import StrategyChange
 from trapline.frontier.layout import Array
 from trapline.strategies import Strategy
 from trapline.strategies.base.choice import live_strategy
+from trapline.strategies.base.url_inputs import STATE_PAGES, StatePages
 
 _URLS_AT_ONCE = 4096
 _LINKS = f"select seq, page, links from fetch where seq > ? and seq <= {{}} and {HAS_LINKS} order by seq limit 4096"
@@ -61,17 +63,22 @@ class EarlierStrategies:
         run = self._runs[number]
         return run.has_ranks_of(options) and (not run.files or dict(run.files) == dict(files))
 
-    def change(self, number: int, fetches: int, pages: int) -> StrategyChange:
-        """Return the change to the strategy of a run, after this number of fetches, when this number of pages was known."""
+    def change(self, number: int, fetches: int, frontier: Frontier) -> StrategyChange:
+        """Return the change to the strategy of a run, after this number of fetches. `frontier`: in its state before the change."""
         strategy = self.strategy(number)
-        return self.change_to(strategy, self._runs[number].options, fetches, pages)
+        return self.change_to(strategy, self._runs[number].options, fetches, frontier)
 
-    def change_to(self, strategy: Strategy, options: CrawlOptions, fetches: int, pages: int) -> StrategyChange:
-        given = given_by(options, strategy).inputs
-        inputs = {name: np.zeros(pages) for name in given}
-        for first, urls in self._urls(pages) if given else ():
-            for name, values in given.items():
-                inputs[name][first : first + len(urls)] = values(urls)
+    def change_to(self, strategy: Strategy, options: CrawlOptions, fetches: int, frontier: Frontier) -> StrategyChange:
+        """Return the change to the strategy of these options."""
+        by_url = given_by(options, strategy).inputs
+        state_pages = {name: StatePages(name) for name in strategy.page.inputs if name in STATE_PAGES}
+        inputs = {name: np.zeros(frontier.pages) for name in (*by_url, *state_pages)}
+        for first, urls in self._urls(frontier.pages) if by_url or state_pages else ():
+            piece = slice(first, first + len(urls))
+            for name, values in by_url.items():
+                inputs[name][piece] = values(urls)
+            for name, pages in state_pages.items():
+                inputs[name][piece] = pages.of(urls, first)
         return StrategyChange(strategy, inputs, self._links(fetches))
 
     def _urls(self, pages: int) -> Iterator[tuple[int, list[str]]]:

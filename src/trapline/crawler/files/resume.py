@@ -179,7 +179,7 @@ def _replayed(
 
         progress(number - batch, last - batch, "batches of its log")
         with _naming_batches(reading.folder, number, number), runs.explaining():
-            replay(frontier, calls, lambda number, fetches: runs.change(number, fetches, frontier.pages))
+            replay(frontier, calls, lambda number, fetches: runs.change(number, fetches, frontier))
     _see(reading, seen, frontier.pages, progress)
     return _Old(frontier, seen, batch, damaged)
 
