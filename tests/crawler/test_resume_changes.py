@@ -23,6 +23,7 @@ from trapline.crawler.files.layout import note_begin
 from trapline.crawler.files.opening import opened, prepare_old
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.files.run_options import options_of_runs
+from trapline.crawler.handler.page import Page
 from trapline.crawler.inspect.audit import audit
 from trapline.crawler.inspect.database_reader import opened as opened_database
 from trapline.errors import ConfigError
@@ -140,6 +141,30 @@ def test_pages_have_all_inputs_of_a_new_strategy_as_if_it_had_been_there_from_th
     newest = max((folder / "snapshot").iterdir(), key=lambda path: int(path.name))
     shutil.rmtree(newest)  # the log since the snapshot before crosses the change
     assert inputs_by_url(folder) == expected
+
+
+def test_the_quality_of_a_program_goes_along_to_another_strategy_or_the_reason_is_given(
+    server: SmallServer, tmp_path: Path
+) -> None:
+    import trapline
+
+    def quality(page: Page) -> float:
+        return 0.5
+
+    (tmp_path / "all.py").write_text(ALL_INPUTS.replace("inputs=INPUTS", 'inputs=("quality",)'))
+    seed, hosts, by_quality = f"http://a.test:{server.port}/", tmp_path / "hosts", str(tmp_path / "all.py")
+    hosts.write_text("".join(f"{address} {host}\n" for host, address in HOSTS.items()))
+    given = {"hosts": str(hosts), "allow_private": True, "sitemaps": False, "delay": 0, "max_pages": 4}
+    folder = tmp_path / "c"
+    trapline.crawl(seed, output=folder, quality=quality, strategy="omniscient", **given).run()
+    trapline.crawl(resume=folder, quality=quality, strategy=by_quality, max_pages=6).run()
+    found = inputs_by_url(folder)["quality"]
+    assert found.pop(seed) == 1.0 and set(found.values()) == {0.5}
+    trapline.crawl(resume=folder, quality=quality, strategy="breadth-first", max_pages=8).run()
+    assert len(paths(folder)) == 8
+    with pytest.raises(ConfigError, match="'breadth-first' has not kept it for the pages so far"):
+        trapline.crawl(resume=folder, quality=quality, strategy=by_quality, max_pages=10).run()
+    assert len(paths(folder)) == 8
 
 
 def test_a_crawl_that_was_killed_before_its_first_batch_applies_the_changes_later(

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from trapline.crawler.engine.options import CrawlOptions
-from trapline.crawler.engine.page_quality import given_by
+from trapline.crawler.engine.page_quality import ProgramQuality, given_by
 from trapline.crawler.files.reading import HAS_LINKS, Reading
 from trapline.crawler.files.run_options import RunOptions, changed_files, options_of_runs, with_kept_files
 from trapline.errors import ConfigError, InvariantError
@@ -19,9 +19,14 @@ from trapline.frontier.changes import StrategyChange
 from trapline.frontier.layout import Array
 from trapline.strategies import Strategy
 from trapline.strategies.base.choice import live_strategy
+from trapline.strategies.base.inputs import PROGRAM
 from trapline.strategies.base.url_inputs import STATE_PAGES, StatePages
 
 _URLS_AT_ONCE = 4096
+_QUALITIES = ("quality", "pagerank")  # inputs of page ranks that --quality gives
+_NO_PROGRAM = ProgramQuality(
+    lambda fetch: 0.0
+)  # in place of the user's, which knows the quality of a page only when it comes
 _LINKS = f"select seq, page, links from fetch where seq > ? and seq <= {{}} and {HAS_LINKS} order by seq limit 4096"
 
 
@@ -69,10 +74,13 @@ class EarlierStrategies:
         return self.change_to(strategy, self._runs[number].options, fetches, frontier)
 
     def change_to(self, strategy: Strategy, options: CrawlOptions, fetches: int, frontier: Frontier) -> StrategyChange:
-        """Return the change to the strategy of these options."""
-        by_url = given_by(options, strategy).inputs
+        """Return the change to the strategy of these options. Raise `ConfigError` if an input of its page rank is not known for
+        the pages so far."""
+        inputs = _program_qualities(frontier, strategy) if options.quality == PROGRAM else {}
+        given = given_by(options, strategy, _NO_PROGRAM if options.quality == PROGRAM else None).inputs
+        by_url = {name: values for name, values in given.items() if name not in inputs}
         state_pages = {name: StatePages(name) for name in strategy.page.inputs if name in STATE_PAGES}
-        inputs = {name: np.zeros(frontier.pages) for name in (*by_url, *state_pages)}
+        inputs |= {name: np.zeros(frontier.pages) for name in (*by_url, *state_pages)}
         for first, urls in self._urls(frontier.pages) if by_url or state_pages else ():
             piece = slice(first, first + len(urls))
             for name, values in by_url.items():
@@ -111,6 +119,20 @@ class EarlierStrategies:
                 f"{self._changed_files[0]} has changed since the crawl was interrupted, and its last pages were ranked by the old file;"
                 " restore it, continue the crawl, stop it with Ctrl-C, and change the file then"
             ) from error
+
+
+def _program_qualities(frontier: Frontier, strategy: Strategy) -> dict[str, Array]:
+    """Return the qualities that a page rank needs, in a crawl whose program computes them. Only the frontier has those of the pages so
+    far, and only if its page rank uses them."""
+    needed = [name for name in _QUALITIES if name in strategy.page.inputs]
+    old = frontier.strategy.page
+    known = [old.columns.index(name) for name in _QUALITIES if name in old.inputs]
+    if needed and not known:
+        raise ConfigError(
+            f"strategy {strategy.name!r} ranks pages by the program's `quality`, and strategy {frontier.strategy.name!r} has not kept it"
+            " for the pages so far; keep the strategy, or begin a new crawl"
+        )
+    return {name: frontier.column(known[0]).copy() for name in needed}
 
 
 def fetches_so_far(reading: Reading) -> int:
