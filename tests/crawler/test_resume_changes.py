@@ -11,13 +11,18 @@ from typing import Any
 import pytest
 
 from tests.crawler.kill_world import Run, finished, rows
-from tests.crawler.live_web import crawled, silence
+from tests.crawler.live_web import crawled, silence, until
 from tests.crawler.proxies import proxy_server
 from tests.crawler.small_server import NOT_FOUND, SmallServer, page, small_server
 from tests.effort import slow
 from tests.frontier.test_replay import assert_same_state
 from trapline import cli
+from trapline.crawler.engine import scope_change
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.records import Batch
 from trapline.crawler.engine.run import run_crawl
+from trapline.crawler.engine.scope_change import ReadAgain, read_again
+from trapline.crawler.engine.status import CrawlStatus
 from trapline.crawler.files import resume
 from trapline.crawler.files.layout import note_begin
 from trapline.crawler.files.opening import opened, prepare_old
@@ -26,6 +31,7 @@ from trapline.crawler.files.run_options import options_of_runs
 from trapline.crawler.handler.page import Page
 from trapline.crawler.inspect.audit import audit
 from trapline.crawler.inspect.database_reader import opened as opened_database
+from trapline.crawler.store.client import Store
 from trapline.errors import ConfigError
 from trapline.frontier.layout import GONE, WAITING
 from trapline.strategies.base.inputs import INPUTS
@@ -239,6 +245,49 @@ def test_a_wider_scope_does_not_fetch_requisites_again(tmp_path: Path) -> None:
         assert again(folder, include=[])["pages_fetched"] == 3
         assert server.targets("a.test").count("/i.png") == 1
     assert paths(folder) == ["/", "/2", "/3"]
+
+
+def test_ctrl_c_stops_a_change_of_scope_and_the_next_run_completes_it(
+    server: SmallServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = begin(server, tmp_path / "c", max_pages=1_000, include=("a.test.*(/|x.)$",))
+
+    def endless(folder: Path, options: CrawlOptions) -> Iterator[ReadAgain]:
+        pages = [*read_again(folder, options)]
+        while True:
+            yield from pages
+
+    def is_reading(status: CrawlStatus) -> bool:
+        return status.doing.startswith("reading archived pages again for the new scope")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scope_change, "read_again", endless)
+        stopped = run_crawl(opened(prepare_old(folder, settings={"scope": "any", "include": []})), until(is_reading))
+    assert stopped["stopped_by"] == "interrupted" and stopped["pages_fetched"] == 7
+    with closing(Reading(folder)) as reading:
+        assert reading.meta()[scope_change.KEY] == "1"
+    assert again(folder)["pages_fetched"] == 2 * 15
+    with closing(Reading(folder)) as reading:
+        assert scope_change.KEY not in reading.meta()
+
+
+def test_a_change_of_scope_waits_for_a_store_that_is_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put, backlogs = Store.put, [0]
+
+    def noted_put(store: Store, batch: Batch) -> None:
+        put(store, batch)
+        backlogs.append(len(store._backlog))
+
+    def answer(host: str, target: str) -> bytes:
+        return page(*map("/{}".format, range(20))) if target == "/" else page(f"http://b.test:{server.port}{target}")
+
+    with small_server(answer, tuple(HOSTS.values())) as server:
+        folder = begin(server, tmp_path / "c", max_pages=21)
+        monkeypatch.setattr(scope_change, "_PAGES_AT_ONCE", 1)  # a batch for each archived page
+        monkeypatch.setattr(Store, "full", property(lambda store: len(store._backlog) > 0))
+        monkeypatch.setattr(Store, "put", noted_put)
+        again(folder, scope="any", max_pages=21)
+    assert len(backlogs) > 20 and max(backlogs) <= 3
 
 
 def test_a_note_says_that_a_strategy_file_has_changed_and_the_new_one_ranks_all_pages(

@@ -80,7 +80,7 @@ class Crawler:
         # Returns whether the store is behind, or the program that takes the pages.
         self.full: Callable[[], bool] = lambda: False
         self._waiting = WaitingVisits()
-        self._asking = self._is_scoring = False
+        self._asking, self._is_scoring = True, False  # nothing is asked before `begin`
         self._has_room = True  # for pages, when visits were last looked for; known in crawls with requisites
         self._discovered = 0
         self._timer: Timer | None = None
@@ -97,8 +97,12 @@ class Crawler:
             self.results.keep,
         )
 
-    def begin(self, world: World) -> None:
+    def enter(self, world: World) -> None:
+        """Know the world, as `progress` needs, before the crawl begins."""
         self._world = world
+
+    def begin(self, world: World) -> None:
+        self._world, self._asking = world, False
         self.results.begin(world, self.extra, self._wake_free, self._stop_at_goals)
         if self.published_lists is not None:
             self.published_lists.was_read = self.soon

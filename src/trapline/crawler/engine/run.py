@@ -42,7 +42,7 @@ Show = Callable[[CrawlStatus], None]
 View = AbstractContextManager[Show]
 _TICK_S = 0.5
 _IDLE_S = 10.0  # between two batches with the crawl's progress, while nothing happens
-_HANDLER_POLL_S = 0.02  # between two looks at the handler, at the end
+_POLL_S = 0.02  # between two looks at the handler, at the end, or at a store that is behind, at the beginning
 _GRACE_S = 10.0  # for the pages in flight when a crawl is stopped: some servers would take minutes
 
 
@@ -106,10 +106,14 @@ class LiveCrawl:
         try:
             self._build(loop)
             loop.set_exception_handler(self._defect)
+            self._restore()
+            if self._crawl.has_new_scope:
+                with self._watching(loop):
+                    await self._change_scope(self._web.now())
             self._begin(loop)
             if self._others is not None:
                 await self._others.open(self._crawler, self._web)
-            with nullcontext() if self._leaves_signals else interrupts(loop, self._interrupted), self._ticking(loop):
+            with self._watching(loop):
                 await self._web.over
                 return await self._close()
         except BaseException:
@@ -128,7 +132,8 @@ class LiveCrawl:
         except StoreDiedError as error:
             raise StoreDiedError(_with_resume_hint(str(error), self._claim.path)) from None
 
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _restore(self) -> None:
+        """Begin as an interrupted crawl, or with the seeds."""
         frontier, now = self._state.frontier, self._web.now()
         self._began = time.monotonic()
         if self._state.last_batch == 0:  # new, or killed before its first commit
@@ -137,8 +142,8 @@ class LiveCrawl:
                 self._others.begin(self._options.seeds)
         if not self._crawl.new:
             resume.settle(frontier, now, self._state.refresher)
-        if self._crawl.has_new_scope:
-            self._change_scope(now)
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         self._web.sweep()
         self._crawler.begin(self._web)
         self._outbox.stands = self._stands
@@ -146,13 +151,31 @@ class LiveCrawl:
         if self._options.max_seconds < math.inf:
             loop.call_later(max(self._options.max_seconds - self._seconds(), 0.0), self._crawler.stop, MAX_TIME)
 
-    def _change_scope(self, now: float) -> None:
+    async def _change_scope(self, now: float) -> None:
         assert self._folder is not None
+        self._crawler.enter(self._web)
         parts = (self._state.frontier, self._link_resolver, self._options, self._folder, self._others)
-        counts = ScopeChange(*parts, self._outbox.flush).apply(now)
-        self._crawler.results.scope_notes.append(counts.note)
-        self._outbox.meta[scope_change.KEY] = None
-        self._outbox.flush(is_due=True)
+        counts = await ScopeChange(*parts, self._goes_on).apply(now)
+        self._status_reporter.preparing = ""
+        if counts is not None:
+            self._crawler.results.scope_notes.append(counts.note)
+            self._outbox.meta[scope_change.KEY] = None
+            self._outbox.flush(is_due=True)
+        while self._uncommitted and not self._web.over.done():  # other partitions need what is on disk
+            await asyncio.sleep(_POLL_S)
+
+    async def _goes_on(self, preparing: str) -> bool:
+        """Send what has changed before the first visit, and wait until the store has room. Return whether the crawl goes on."""
+        self._status_reporter.preparing = preparing
+        self._outbox.flush()
+        await asyncio.sleep(0)
+        while self._store.full and not self._is_over:
+            await asyncio.sleep(_POLL_S)
+        return not self._is_over
+
+    @property
+    def _is_over(self) -> bool:
+        return bool(self._crawler.stopped_by) or self._web.over.done()
 
     def _build(self, loop: asyncio.AbstractEventLoop) -> None:
         parts = built(loop, self._crawl, self._member, self._put)
@@ -224,6 +247,12 @@ class LiveCrawl:
             self._web.ended()
 
     # ---- as time passes
+
+    @contextmanager
+    def _watching(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+        """Obey signals, and call `tick`."""
+        with nullcontext() if self._leaves_signals else interrupts(loop, self._interrupted), self._ticking(loop):
+            yield
 
     @contextmanager
     def _ticking(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
@@ -331,7 +360,7 @@ class LiveCrawl:
             handler.stop()
         while not handler.is_over(_GRACE_S):
             self._close_step(f"waiting for the handler, {counted(handler.counts.pages, 'page')} so far; Ctrl-C ends it")
-            await asyncio.sleep(_HANDLER_POLL_S)
+            await asyncio.sleep(_POLL_S)
         self._error = self._error or handler.error
 
     def _close_step(self, step: str) -> None:

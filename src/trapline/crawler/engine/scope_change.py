@@ -2,10 +2,10 @@
 
 Which pages are known is in the database. Links that were rejected are not; they are read from the archived pages again. Entries of
 sitemaps and feeds that were rejected are lost, because a list is read once. All changes are calls to the frontier, in its log. If the
-crawl is killed meanwhile, the next run begins again: each step leaves out what an earlier run has done.
+crawl is stopped or killed meanwhile, the next run begins again: each step leaves out what an earlier run has done.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +27,8 @@ from trapline.frontier.layout import GONE, UNKNOWN, WAITING, Array
 from trapline.units import counted
 
 KEY = "scope_changed"  # in the table `meta`, until all changes are committed
-_FLUSH_PAGES = 1_024  # pages whose links are processed between two batches for the store
+_URLS_AT_ONCE = 16_384  # URLs that are compared with the scope before the loop has its turn
+_PAGES_AT_ONCE = 256  # the same for pages whose links are processed, some of which are read from archives
 _BODIES = f"""select seq, fetch.page, url, started, digest, file, offset, length from fetch join page on page.id = fetch.page
 where seq > ? and seq <= ? and {HAS_LINKS} and file is not null order by seq limit 256"""
 _ATTEMPTED = f"select distinct page from fetch where result in ({FETCHED}, {FAILED}, {REFUSED})"
@@ -63,26 +64,35 @@ class ScopeChange:
         options: CrawlOptions,
         folder: Path,
         others: OtherPartitions | None,
-        flush: Callable[[], None],
+        goes_on: Callable[[str], Awaitable[bool]],
     ) -> None:
-        """`flush`: sends what has changed so far to the store."""
+        """`goes_on`: sends what has changed so far to the store, shows the user this text, and returns whether the crawl goes on."""
         self._frontier, self._resolver, self._options = frontier, link_resolver, options
-        self._folder, self._others, self._flush = folder, others, flush
+        self._folder, self._others, self._goes_on = folder, others, goes_on
 
-    def apply(self, now: float) -> ScopeCounts:
+    async def apply(self, now: float) -> ScopeCounts | None:
+        """Apply the change. None: the crawl was stopped meanwhile, and the next run has to apply it."""
         with closing(Reading(self._folder)) as reading:
-            left, returning = self._sorted_out(reading)
+            sorted_out = await self._sorted_out(reading)
+            if sorted_out is None:
+                return None
+            left, returning = sorted_out
             self._frontier.withdraw(left, now)
             before = self._frontier.discoveries
             self._frontier.readmit(returning, now)
             listed = np.array([one.page for one in reading.listed_pages()], np.int32)
             self._frontier.discover(self._unknown(listed), now)
-            self._follow(((page, np.frombuffer(links, "<i4")) for page, links in reading.links()), now)
-        with self._resolver.uncounted():
-            self._follow(self._links_read_again(now), now)
+            stored = ((page, np.frombuffer(links, "<i4")) for page, links in reading.links())
+            pages = await self._follow(stored, now, "looking for links into the new scope: {:,} pages")
+        if pages is None:
+            return None
+        with self._resolver.uncounted(), closing(self._links_read_again(now)) as links:
+            doing = f"reading archived pages again for the new scope: {{:,}} of {pages:,}"
+            if await self._follow(links, now, doing) is None:
+                return None
         return ScopeCounts(len(left), self._frontier.discoveries - before)
 
-    def _sorted_out(self, reading: Reading) -> tuple[list[int], list[int]]:
+    async def _sorted_out(self, reading: Reading) -> tuple[list[int], list[int]] | None:
         """Return the waiting pages that are out of scope, and the pages in scope that an earlier change took out of their queues."""
         states = self._frontier.page_states.copy()
         attempted = np.zeros(len(states), np.bool_)
@@ -90,6 +100,8 @@ class ScopeChange:
             attempted[page] = True
         left, returning = [], []
         for page, _, url in reading.pages():
+            if page % _URLS_AT_ONCE == 0 and not await self._goes_on(f"comparing pages with the new scope: {page:,}"):
+                return None
             if states[page] == WAITING and not self._admits(page, url):
                 left.append(page)
             elif (
@@ -108,16 +120,19 @@ class ScopeChange:
         is_near = not limit or int(self._frontier.page_depths[page]) <= limit
         return self._resolver.is_seed(url) or (is_near and not self._resolver.why_rejected(url))
 
-    def _follow(self, linked: Iterable[tuple[int, Array]], now: float) -> None:
-        """Discover the pages that fetched pages link to, and that were never in a queue."""
+    async def _follow(self, linked: Iterable[tuple[int, Array]], now: float, doing: str) -> int | None:
+        """Discover the pages that fetched pages link to, and that were never in a queue. Return the number of fetched pages. None:
+        the crawl was stopped. `doing`: text for the user, with a place for that number."""
+        number = 0
         for number, (source, links) in enumerate(linked, 1):
             new = self._unknown(links)
             if len(new):
                 depths = np.full(len(new), self._frontier.page_depths[source])
                 shares = np.full(len(new), self._share(source, len(links)))
                 self._frontier.receive(Arrivals(new, np.ones(len(new), np.int64), shares, depths), now)
-            if number % _FLUSH_PAGES == 0:
-                self._flush()
+            if number % _PAGES_AT_ONCE == 0 and not await self._goes_on(doing.format(number)):
+                return None
+        return number
 
     def _unknown(self, pages: Array) -> Array:
         own = pages[pages >= 0]
@@ -128,7 +143,7 @@ class ScopeChange:
         column = self._frontier.strategy.page.handed_on
         return float(self._frontier.column(column)[source]) / links if column >= 0 else 0.0
 
-    def _links_read_again(self, now: float) -> Iterable[tuple[int, Array]]:
+    def _links_read_again(self, now: float) -> Generator[tuple[int, Array]]:
         for page, url, verdict in read_again(self._folder, self._options):
             if verdict.links:
                 found = self._resolver.pages_of(url, verdict.base, verdict.links, now)

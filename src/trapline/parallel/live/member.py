@@ -77,6 +77,7 @@ class LiveMember:
         self._folder, self._lead = folder, lead
         self._status: CrawlStatus | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._is_open = False
         self.is_lost = False  # the coordinator was out of reach for too long
 
     @property
@@ -147,6 +148,8 @@ class LiveMember:
 
     def committed(self, batch: int) -> None:
         self._exchange.committed(batch)
+        if not self._is_open:
+            return  # a change of scope, before the crawl has begun
         if self._exchange.can_load:
             self._crawler.soon()
         self._owner_lookup.news.set()
@@ -187,6 +190,7 @@ class LiveMember:
             self._exchange.received,
             self._exchange.handover.until_taken,
         )
+        self._is_open = True
         self._write()  # the hand-over goes to disk at once
         _, self._port = await self._delivery.listen(self._lead.listen)
         self._tasks = [asyncio.ensure_future(work) for work in (self._obey(), self._owner_lookup.run())]
