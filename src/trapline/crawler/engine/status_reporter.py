@@ -1,7 +1,7 @@
 """The status of a running crawl, as the view shows it twice a second, and the summary of a crawl without a folder.
 
-This module decides nothing of the crawl; it notes the pace for the folder. status.py has the values;
-crawler/inspect/summary.py has the summary of a crawl with a folder.
+This module decides nothing of the crawl; it notes the pace for the folder. status.py has the values, crawler/inspect/summary.py
+the summary of a crawl with a folder.
 """
 
 import json
@@ -31,6 +31,7 @@ class StatusReporter:
         self._recent = Recent()
         self._pace_meter = PaceMeter(self._state.frontier, self._state.sites, self._options)
         self._noted_pace: Pace | None = None  # the pace in the database, or on its way there
+        self.preparing = ""  # what the crawl does before its first visit
 
     def status(self, seconds: float, closing: str) -> CrawlStatus:
         """Return the status after these seconds of crawling. `closing`: the step of the closing; "": the crawl is not closing yet."""
@@ -78,6 +79,8 @@ class StatusReporter:
             return f"closing: {closing}"
         if self._crawler.stopped_by:
             return stopping(self._crawler.stopped_by, progress.active)
+        if self.preparing:
+            return self.preparing
         if self._refresh is not None and self._refresh.signal_intake.trouble:
             return self._refresh.signal_intake.trouble
         if self._handler is not None and self._handler.stream.is_held_up:
