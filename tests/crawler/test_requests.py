@@ -253,7 +253,8 @@ def test_robots_txt_is_ignored_on_own_hosts_alone(monkeypatch: pytest.MonkeyPatc
     for wire in stage.wires:
         wire.opens().answers(200, {}, b"User-agent: *\nDisallow: /\nCrawl-delay: 50\nSitemap: http://a.test/map.xml")
     stage.passes(1.0)
-    stage.wires[0].answers(200, {}, b"")
+    stage.wires[0].answers()
+    stage.passes(1.0)
     assert [wire.targets for wire in stage.wires] == [["/robots.txt", "/1", "/map.xml"], ["/robots.txt"]]
     assert stage.frontier.site_rules(0) == (-1, -1)
 
