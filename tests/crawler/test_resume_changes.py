@@ -22,8 +22,10 @@ from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import Batch
 from trapline.crawler.engine.run import run_crawl
 from trapline.crawler.engine.scope_change import ReadAgain, read_again
+from trapline.crawler.engine.settings import CrawlSettings
 from trapline.crawler.engine.status import CrawlStatus
 from trapline.crawler.files import resume
+from trapline.crawler.files.changed_options import with_changes
 from trapline.crawler.files.layout import note_begin
 from trapline.crawler.files.opening import opened, prepare_old
 from trapline.crawler.files.reading import Reading
@@ -358,6 +360,44 @@ def test_a_crawl_gets_another_proxy_and_loses_it(server: SmallServer, tmp_path: 
     with closing(Reading(folder)) as reading:
         assert (reading.options()["proxy"], reading.options()["proxy_names"]) == ("", False)
     assert len(paths(folder)) == 15
+
+
+OWN_S = {"site": {"a.test": {"delay": 20}, "[::1]": {"delay": 25}}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes", "rules"),
+    [
+        ({"small_site_pages": 10}, {"small_site_delay": 0.5}, (15.0, 10, 0.5)),
+        ({"small_site_pages": 10, "small_site_delay": 0.5}, {"small_site_pages": 0}, (15.0, 0, 0.5)),
+        ({"small_site_pages": 10, "small_site_delay": 0.5}, {"delay": 1.0}, (1.0, 10, 0.5)),
+        (OWN_S, {"delay": 18.0}, (18.0, 0, 15.0)),
+        (OWN_S, {"delay": 30.0, "ip_delay": 20.0}, (30.0, 0, 15.0)),
+        ({**OWN_S, "ip_delay": 20.0}, {"delay": 30.0}, (30.0, 0, 15.0)),
+        ({"http": "1.0"}, {"delay": 1.0}, (1.0, 0, 15.0)),
+    ],
+)
+def test_changes_are_checked_together_with_the_settings_of_the_crawl(
+    settings: dict[str, Any], changes: dict[str, Any], rules: tuple[float, int, float]
+) -> None:
+    changed = with_changes(CrawlSettings(**settings).options(["http://a.test/"]), changes).rules
+    assert (changed.delay_s, changed.small_site_pages, changed.small_site_delay_s) == rules
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes", "why"),
+    [
+        ({}, {"small_site_delay": 0.5}, "--small-site-delay has no effect"),
+        ({"small_site_pages": 10}, {"small_site_pages": 0, "small_site_delay": 0.5}, "--small-site-delay has no effect"),
+        (OWN_S, {"delay": 30.0}, "its delay of 20 s is shorter than the delay of its address, 30 s; also give --ip-delay 20"),
+        (OWN_S, {"ip_delay": 21.0}, "its delay of 20 s is shorter than the delay of its address, 21 s"),
+    ],
+)  # fmt: skip
+def test_changes_that_contradict_the_settings_of_the_crawl_are_refused(
+    settings: dict[str, Any], changes: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(ConfigError, match=why):
+        with_changes(CrawlSettings(**settings).options(["http://a.test/"]), changes)
 
 
 def test_python_programs_change_the_same_settings(server: SmallServer, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def config(urls: tuple[str, ...], requested: Requested) -> None:
     """
     if len(urls) == 1 and Path(urls[0]).is_dir():
         refuse(requested.given, "has no effect on the configuration of an existing crawl; omit it")
-        from trapline.crawler.discovery.site_settings import as_keys
+        from trapline.crawler.discovery.site_settings import as_tables
         from trapline.crawler.engine.options import CrawlOptions
         from trapline.crawler.files.reading import Reading
 
@@ -38,7 +38,7 @@ def config(urls: tuple[str, ...], requested: Requested) -> None:
         options = CrawlOptions.from_json(reading.meta()["options"])
         reading.close()
         seeds, values = options.seeds, {**requested.given, **_values(options)}
-        sites = {host: as_keys(own) for host, own in options.sites.items()}
+        sites = as_tables(options.sites)
     else:
         values, sites = dict(requested.given), site_tables()
         seeds = requested.options(urls).seeds if urls or values["seeds"] else ()

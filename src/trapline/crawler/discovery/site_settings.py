@@ -118,7 +118,16 @@ def _number(where: str, key: str, value: Any, name: str) -> float:
     return kind(value)
 
 
-def as_keys(settings: SiteSettings) -> dict[str, Any]:
+def as_tables(tables: SiteTables) -> dict[str, dict[str, Any]]:
+    """Return settings of sites in the form that `read_tables` reads.
+
+    >>> as_tables({"::1": SiteSettings(delay_s=5.0)})
+    {'[::1]': {'delay': 5.0}}
+    """
+    return {f"[{host}]" if ":" in host else host: _as_keys(own) for host, own in tables.items()}
+
+
+def _as_keys(settings: SiteSettings) -> dict[str, Any]:
     """Return the settings by the names of options, without those that are not set."""
     names = {name: key for key, name in KEYS.items()}
     found = {names[field.name]: getattr(settings, field.name) for field in fields(settings)}

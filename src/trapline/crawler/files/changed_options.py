@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from trapline.crawler.discovery.site_settings import as_tables
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.settings import CrawlSettings
 from trapline.crawler.files.earlier_strategies import EarlierStrategies, fetches_so_far
@@ -84,7 +85,7 @@ def with_changes(options: CrawlOptions, changes: Mapping[str, Any]) -> CrawlOpti
     refuse_unchangeable(changes)
     if not changes:
         return options
-    settings = CrawlSettings.of({"proxy": options.proxy, **changes} if changes.get("proxy_names") else changes)
+    settings = CrawlSettings.of({**_checked_together(options, changes), **changes})
     given = settings.options(options.seeds)  # raises ConfigError for an invalid setting
     if "per_connection" in changes and options.http == "1.0":
         raise ConfigError("--per-connection has no effect with --http 1.0, which fetches one page per visit; omit it")
@@ -100,6 +101,14 @@ def with_changes(options: CrawlOptions, changes: Mapping[str, Any]) -> CrawlOpti
     if new.get("proxy") == "":
         new["proxy_names"] = False  # it has no effect without a proxy
     return replace(options, rules=rules, limits=limits, **new)
+
+
+def _checked_together(options: CrawlOptions, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a crawl on which it depends whether changes are valid and have an effect."""
+    rules = {name: getattr(options.rules, rule) for name, rule in _RULES.items()}
+    if not {**rules, **changes}["small_site_pages"]:
+        del rules["small_site_delay"]  # it has no effect, and the crawl may have begun with one
+    return {**rules, "http": options.http, "proxy": options.proxy, "site": as_tables(options.sites)}
 
 
 def refuse_unchangeable(names: Iterable[str]) -> None:
