@@ -8,17 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.crawler.stage import A, Stage
+from trapline.crawler.discovery.site_settings import SiteSettings
 from trapline.crawler.engine.options import CrawlOptions, live_rules
-from trapline.crawler.engine.pace import Pace, SiteLoads, expected_pace, pace_of, pace_together
+from trapline.crawler.engine.pace import Pace, SiteLoads, expected_pace, pace_of, pace_together, site_loads
 from trapline.crawler.engine.records import CrawlProgress
+from trapline.frontier import Rules
 
 START = CrawlProgress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
 
 
 def loads(*sites: tuple[float, ...]) -> SiteLoads:
-    """Sites as (pages, k, w, pause, answer, address)."""
+    """Sites as (pages, k, w, pause, answer, address), without settings of their own."""
     pages, k, w, pause, answer, address = np.array(sites, np.float64).reshape(-1, 6).T
-    return SiteLoads(pages, k, w, pause, answer, np.zeros(len(pages)), np.zeros(len(pages)), address)
+    zero, none = np.zeros(len(pages)), np.full(len(pages), np.nan)
+    return SiteLoads(pages, k, w, pause, answer, zero, zero, address, none, none)
 
 
 def options(**changes: Any) -> CrawlOptions:
@@ -68,6 +72,31 @@ def test_one_polite_site_is_limited_by_its_delay() -> None:
 def test_what_limits_a_crawl(sites: SiteLoads, given: CrawlOptions, limit: str, text: str) -> None:
     found = pace(sites, given)
     assert found.limit == limit and text in found.text and "--delay 0" not in found.text
+
+
+OWN_S = SiteSettings(delay_s=40.0, pause_s=2.0)
+
+
+@pytest.mark.parametrize(
+    ("own", "demanded_s", "limit", "text"),
+    [
+        (OWN_S, 0, "site-delay", "one site, 2 pages every 42 s (its own settings): at least"),
+        (OWN_S, 20, "crawl-delay", "(Crawl-delay of its robots.txt)"),
+        (SiteSettings(delay_s=2.0, pause_s=1.0), 0, "site-delay", "2 pages every 3 s (its own settings)"),
+        (SiteSettings(pause_s=9.0), 0, "site-delay", "2 pages every 24 s (its own settings)"),
+        (SiteSettings(headers=("A: b",)), 0, "delay", "use --delay 0"),
+        (None, 0, "delay", "use --delay 0"),
+        (None, 20, "crawl-delay", "(Crawl-delay of its robots.txt)"),
+    ],
+)
+def test_the_settings_of_a_site_are_no_crawl_delay(
+    monkeypatch: pytest.MonkeyPatch, own: SiteSettings | None, demanded_s: int, limit: str, text: str
+) -> None:
+    rules, tables = Rules(delay_s=15.0, ip_delay_s=0.0, per_connection=2), {"a.test": own} if own else {}
+    stage = Stage(monkeypatch, [f"{A}/{number}" for number in range(9)], rules=rules, sites=tables)
+    stage.opens((200, {}, b"User-agent: *\nCrawl-delay: %d" % demanded_s if demanded_s else b""))
+    found = pace(site_loads(stage.frontier, stage.sites, 1.0, stage.web.now()), stage.options)
+    assert found.limit == limit and text in found.text and ("--delay 0" in found.text) == (limit == "delay")
 
 
 def test_bandwidth_and_speed_limit_a_crawl_without_delays() -> None:

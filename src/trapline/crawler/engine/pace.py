@@ -21,12 +21,12 @@ from trapline.frontier.layout import MOST_PER_VISIT, Array
 from trapline.units import byte_rate, counted, duration, three_digits
 
 # What limits a crawl. Names are part of `status --json`.
-DELAY, CRAWL_DELAY, ADDRESS = "delay", "crawl-delay", "address"
+DELAY, SITE_DELAY, CRAWL_DELAY, ADDRESS = "delay", "site-delay", "crawl-delay", "address"
 CONNECTIONS, BANDWIDTH, ANSWERS, SPEED = "connections", "bandwidth", "answers", "speed"
 _EVERY_S = 5.0  # between two computations, which take milliseconds for 100,000 sites
 _MOST_SHARE = 200  # a computation that takes long is repeated only after this many times its duration
 _MOST_SITES = 10_000  # the pauses of robots.txt files are read if no more sites than this have waiting pages
-_POLITENESS = (DELAY, CRAWL_DELAY, ADDRESS)
+_POLITENESS = (DELAY, SITE_DELAY, CRAWL_DELAY, ADDRESS)
 # The speed so far limits a crawl if the pages take this much longer than all other limits say. It fluctuates, most of all in crawls that
 # wait for delays.
 _CLEARLY_SLOWER = 1.5
@@ -69,6 +69,7 @@ class Pace(NamedTuple):
         slowest = f"{sites}, {'' if self.sites == 1 else 'the slowest '}{visits}"
         return {
             DELAY: slowest,
+            SITE_DELAY: f"{slowest} (its own settings)",
             CRAWL_DELAY: f"{slowest} (Crawl-delay of its robots.txt)",
             ADDRESS: f"{sites}, some on one address, which gives {visits} (--ip-delay)",
             CONNECTIONS: f"{sites}, {self.amount:,.0f} connections at once (--connections)",
@@ -89,6 +90,8 @@ class SiteLoads(NamedTuple):
     connection_s: Array
     opens_s: Array  # until the first visit may begin
     group: Array  # address; sites that are not resolved have numbers of their own
+    own_delay_s: Array  # that the user set for the site alone; NaN: none
+    own_pause_s: Array
 
     @property
     def visits(self) -> Array:
@@ -127,7 +130,17 @@ def site_loads(frontier: Frontier, sites: Sites, pause_s: float, now: float) -> 
         np.where(record["connections"] > 0, record["connection_s"], 0.0),
         np.maximum(record["ready_at"] - now, 0.0),
         group,
+        *_own_settings(sites, chosen),
     )
+
+
+def _own_settings(sites: Sites, chosen: Array) -> tuple[Array, Array]:
+    """Return the delays and pauses that the user set for single sites; NaN: none."""
+    own = np.full((2, len(chosen)), np.nan)
+    for at, site in enumerate(chosen.tolist() if sites.has_tables else ()):
+        if (settings := sites[site].settings) is not None:
+            own[:, at] = (settings.delay_s, settings.pause_s)  # None becomes NaN
+    return own[0], own[1]
 
 
 class _Needs(NamedTuple):
@@ -207,11 +220,17 @@ def _limit_of_sites(loads: SiteLoads, needs: _Needs, options: CrawlOptions) -> s
     at, rules = needs.slowest, options.rules
     visits, pages = loads.visits[at], loads.pages[at]
     waits_s = loads.opens_s[at] + (visits - 1) * loads.delay_s[at] + (pages - visits) * loads.pause_s[at]
+    own_delay_s, own_pause_s = float(loads.own_delay_s[at]), float(loads.own_pause_s[at])
+    has_own_delay, has_own_pause = not math.isnan(own_delay_s), not math.isnan(own_pause_s)
+    set_delay_s = own_delay_s if has_own_delay else max(rules.delay_s, rules.small_site_delay_s)
+    set_pause_s = own_pause_s if has_own_pause else options.pause_s
     if needs.is_shared:
         return ADDRESS
-    if loads.delay_s[at] > max(rules.delay_s, rules.small_site_delay_s) or loads.pause_s[at] > options.pause_s:
+    if loads.delay_s[at] > set_delay_s or loads.pause_s[at] > set_pause_s:
         return CRAWL_DELAY
-    return DELAY if waits_s > 0.0 and 2.0 * waits_s >= loads.seconds[at] else ANSWERS
+    if waits_s <= 0.0 or 2.0 * waits_s < loads.seconds[at]:
+        return ANSWERS
+    return SITE_DELAY if has_own_delay or has_own_pause else DELAY
 
 
 def pace_together(paces: Sequence[Pace], goal: float, fetched: int) -> Pace | None:
