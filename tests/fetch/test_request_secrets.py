@@ -2,6 +2,7 @@
 
 import base64
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,24 @@ def test_mistakes_in_a_file_of_credentials_are_reported_without_secrets(tmp_path
     with pytest.raises(ConfigError) as error:
         read_credentials(credentials(tmp_path, text))
     assert said in str(error.value) and SECRET not in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_netrc_file_with_a_missing_quote_is_reported_without_secrets(tmp_path: Path) -> None:
+    for text in (f'machine "a.org login ann password {SECRET}', f'machine "a.org\nlogin ann\npassword {SECRET}\n'):
+        with pytest.raises(ConfigError) as error:
+            read_credentials(credentials(tmp_path, text, ".netrc"))
+        assert SECRET not in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("table", ['[site."a.org"]', "[proxy]"])
+@pytest.mark.parametrize("value", [b"\xff\xfe", b"a\nb"])
+def test_a_secret_of_the_environment_is_one_line_of_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, value: bytes
+) -> None:
+    monkeypatch.setenv("PASSWORD_OF_A", os.fsdecode(value))
+    text = f'{table}\nuser = "ann"\npassword = {{ env = "PASSWORD_OF_A" }}'
+    with pytest.raises(ConfigError, match="PASSWORD_OF_A is no printable text"):
+        read_credentials(credentials(tmp_path, text))
 
 
 # ---- cookies

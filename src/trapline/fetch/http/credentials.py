@@ -87,7 +87,8 @@ def _netrc(file: Path) -> Credentials:
     lines = {}
     for host, (user, _, password) in hosts.items():
         if host != "default":  # it would be sent to every host
-            where = f"--credentials {file}: machine {host}"
+            # A host with blanks is not shown: after a missing quote, it contains the password.
+            where = f"--credentials {file}: machine {host if host.isprintable() and ' ' not in host else '(...)'}"
             lines[_origin(where, host)] = _lines(where, {"user": user, "password": password})
     return Credentials(lines)
 
@@ -121,7 +122,9 @@ def _text(where: str, key: str, value: Any) -> str:
     if isinstance(value, dict) and list(value) == ["env"] and isinstance(value["env"], str):
         if value["env"] not in os.environ:
             raise ConfigError(f"{where}: {key} needs the environment variable {value['env']}, which is not set; set it")
-        value = os.environ[value["env"]]
+        name, value = value["env"], os.environ[value["env"]]
+        if not value.isprintable():  # nor are bytes that are not UTF-8
+            raise ConfigError(f"{where}: {key} in the environment variable {name} is no printable text; correct it")
     if not isinstance(value, str):
         raise ConfigError(f'{where}: {key} is no text; write it in quotes, or as {{ env = "NAME" }}')
     return value
