@@ -265,6 +265,15 @@ def test_a_server_may_renew_a_cookie_of_the_file_and_take_it_back(tmp_path: Path
     assert not jar.has("a.org")
 
 
+def test_an_answer_over_http_cannot_replace_a_cookie_for_https(tmp_path: Path) -> None:
+    jar = read_cookies(credentials(tmp_path, JAR, "cookies.txt"))
+    for path in ("/deep", "/deep/er"):
+        sets(jar, "b.org", f"three=forged; Path={path}", f"three=; Path={path}; Max-Age=0")
+    assert jar.line("b.org", "/deep/er", True, 0.0) == b"Cookie: three=3; two=2\r\n"
+    jar.keep("b.org", "/", True, answer("three=new; Path=/deep; Secure").head, 0.0)
+    assert b"three=new" in jar.line("b.org", "/deep", True, 0.0)
+
+
 def test_the_cookies_of_all_hosts_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cookies, "MOST_JAR_BYTES", 50_000)
     jar = CookieJar()

@@ -73,8 +73,13 @@ class CookieJar:
             name, _, value = line.partition(b":")
             if name.rstrip(b" \t").lower() == b"set-cookie":
                 cookie = _set_cookie(value.strip(), target, is_secure, now)
-                if cookie is not None:
+                if cookie is not None and (is_secure or not self._is_secure(host, cookie)):
                     self._keep(host, cookie, now)
+
+    def _is_secure(self, host: str, cookie: Cookie) -> bool:
+        """Return whether the host has a cookie of this name for https only. An answer over http cannot replace it (RFC 6265bis)."""
+        name = _key(cookie)[0]
+        return any(one.is_secure and _key(one)[0] == name for one in self._of(host))
 
     def _keep(self, host: str, cookie: Cookie, now: float) -> None:
         own, key = self._set.pop(host, {}), _key(cookie)
