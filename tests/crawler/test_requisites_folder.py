@@ -119,6 +119,22 @@ def test_a_stopped_crawl_fetches_the_remaining_requisites_when_it_is_resumed(tmp
         assert "waiting" not in states(stopped).values()
 
 
+def test_a_requisite_that_waited_as_a_page_at_the_limit_on_pages_is_fetched_once(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    with small_server(answer, ("127.9.4.1",)) as server:
+        folder, url = str(tmp_path / "c"), f"http://127.9.4.1:{server.port}/"
+        assert run(["crawl", url, "--archive", *FAST, "--max-pages", "1", "-o", folder]) == 0
+        assert run(["explain", folder, f"{url}i.png"]) == 0
+        assert f"requisite (image) of {url}: fetched" in capsys.readouterr().out
+        assert run(["crawl", "--resume", folder, "--max-pages", "9", "--quiet"]) == 0
+        assert max(Counter(server.targets("127.9.4.1"))[path] for path in FILES) == 1
+    crawl = CrawlResult(tmp_path / "c")
+    assert (crawl.summary["pages_fetched"], crawl.summary["urls_known"], states(crawl)["/i.png"]) == (2, 2, "fetched")
+    assert trapline.open_crawl(folder).pages.num_rows == 2
+    assert run(["verify", folder]) == 0
+
+
 def test_the_folder_of_an_earlier_version_is_read_and_resumed(tmp_path: Path) -> None:
     with small_server(answer, ("127.9.4.1",)) as server:
         folder = tmp_path / "c"
