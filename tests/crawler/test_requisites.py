@@ -138,6 +138,25 @@ def test_requisites_of_a_site_that_was_abandoned_before_do_not_wait(monkeypatch:
     assert len(again.queue) == 0, "neither after a resume"
 
 
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_a_dead_host_of_requisites_is_tried_twice(monkeypatch: pytest.MonkeyPatch, comes_back: bool) -> None:
+    stage = Stage(monkeypatch, scope="host", requisites=True)
+    stage.opens().answers(200, {}, f"<img src={B}/a.png>".encode())
+    stage.passes(0.0)
+    stage.wires[-1].ends("connect")
+    stage.passes(59.0)
+    assert len(stage.wires) == 2 and not stage.over, "the back-off is a minute"
+    stage.passes(2.0)
+    if comes_back:
+        stage.opens().answers(200, PNG, b"x")
+    else:
+        stage.wires[-1].ends("connect")
+    stage.passes(1.0)
+    assert stage.over and len(stage.wires) == 3
+    assert states(stage) == {"/a.png": "fetched" if comes_back else "failed"}
+    assert not stage.crawler.tally.abandoned_sites and stage.crawler.progress(1.0).sites == 1, "of sites with pages"
+
+
 def test_a_url_is_fetched_as_a_page_or_as_a_requisite_but_not_as_both(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, scope="host", requisites=True)
     site = {

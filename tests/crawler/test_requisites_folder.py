@@ -13,6 +13,7 @@ import trapline
 from tests.cli.crawling import FAST, Captured, CrawlResult
 from tests.crawler.small_server import NOT_FOUND, SmallServer, small_server
 from trapline.cli import run
+from trapline.crawler.inspect.summary import requisites_of, totals_of
 from trapline.errors import ConfigError
 from trapline.graph.formats.textfile import LoadOptions
 from trapline.graph.load import load_graph
@@ -72,6 +73,7 @@ def test_the_summary_and_the_graph_count_pages_alone(archived: tuple[SmallServer
     found = crawl.summary
     assert (found["pages_fetched"], found["urls_known"], found["errors"]) == (3, 3, 0)
     assert (found["requisites_fetched"], found["requisites_failed"], found["requisites_waiting"]) == (3, 1, 0)
+    assert (found["sites"], found["requisite_sites"]) == (1, 1)
     assert load_graph(crawl.folder, LoadOptions(dangling=True)).pages == 3
     assert crawl.summary["links"] == 2, "the link to the stylesheet leads to no page"
 
@@ -150,3 +152,20 @@ def test_the_folder_of_an_earlier_version_is_read_and_resumed(tmp_path: Path) ->
 def test_requisites_need_a_folder() -> None:
     with pytest.raises(ConfigError, match="without a folder keeps no requisites; give it a folder"):
         trapline.crawl("http://127.9.4.1:1/", requisites=True, allow_private=True).run()
+
+
+def test_sites_are_those_with_pages(archived: tuple[SmallServer, CrawlResult]) -> None:
+    """One more site has requisites alone, one also a page, and one a sitemap besides its requisite."""
+    _, crawl = archived
+    with closing(sqlite3.connect(":memory:")) as database:
+        with closing(sqlite3.connect(crawl.folder / "crawl.db")) as of_crawl:
+            of_crawl.backup(database)
+        for number in (101, 102, 103):
+            url = f"http://{number}.test/"
+            database.execute("insert into site (id, origin) values (?, ?)", (number, url))
+            database.execute("insert into page values (?, ?, ?)", (10 * number, number, f"{url}a.png"))
+            database.execute("insert into requisite values (?, 'image', 0, 0, 1, 'fetched')", (10 * number,))
+        database.executemany("insert into page values (?, ?, ?)", [(2000, 102, "x"), (3000, 103, "sitemap.xml")])
+        database.execute("insert into published_list values (3000, 'guess', '', 0, 1, 'missing', 0, 0, '{}')")
+        totals = totals_of(database)
+        assert (totals["sites"], requisites_of(database)["requisite_sites"]) == (1 + 1, 1 + 3)

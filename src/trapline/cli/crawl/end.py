@@ -178,13 +178,15 @@ def _listed(summary: dict[str, Any]) -> Iterator[str]:
 def requisites(summary: dict[str, Any]) -> Iterator[str]:
     """Yield a line about the requisites of pages, if there are any.
 
-    >>> list(requisites({"requisites_fetched": 312, "requisites_failed": 3, "requisites_forbidden": 0, "requisites_waiting": 1}))
-    ['requisites: 312 fetched, 3 failed, 1 waiting']
+    >>> numbers = {"requisites_fetched": 312, "requisites_failed": 3, "requisites_forbidden": 0, "requisites_waiting": 1}
+    >>> list(requisites({**numbers, "requisite_sites": 4}))
+    ['requisites: 312 fetched from 4 sites, 3 failed, 1 waiting']
     """
-    words = {"fetched": "fetched", "failed": "failed", "forbidden": "forbidden by robots.txt", "waiting": "waiting"}
+    fetched = f"fetched from {counted(summary['requisite_sites'], 'site')}"
+    words = {"fetched": fetched, "failed": "failed", "forbidden": "forbidden by robots.txt", "waiting": "waiting"}
     numbers = {word: summary[f"requisites_{name}"] for name, word in words.items()}
     if any(numbers.values()):
-        always = ("fetched", "failed")
+        always = (fetched, "failed")
         yield f"requisites: {', '.join(f'{n:,} {word}' for word, n in numbers.items() if n or word in always)}"
 
 

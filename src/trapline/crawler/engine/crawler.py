@@ -324,6 +324,8 @@ class Crawler:
         if self.refetch is not None:
             self.refetch.over(visit, site, now)
         self.active -= 1
+        if outcome.failed and not visit.pages:
+            self.extra.visit_failed(site.id)
         self.extra.visit_for(site.id)
         failures = self.frontier.failed_visits(site.id)
         if fruitless and failures >= self._settings.abandon and not self._has_pages_of(site):
@@ -347,7 +349,9 @@ class Crawler:
     # ---- progress
 
     def progress(self, seconds: float) -> CrawlProgress:
-        tally = self.tally
+        tally, sites = self.tally, self.link_resolver.own_sites
+        if self.requisites is not None:
+            sites -= self.requisites.queue.sites_without_pages
         return CrawlProgress(
             self._world.now(),
             seconds,
@@ -356,7 +360,7 @@ class Crawler:
             tally.body_bytes,
             self.link_resolver.own_pages - self.link_resolver.extra_pages.count,
             self.frontier.waiting,
-            self.link_resolver.own_sites,
+            sites,
             self.active,
             tally.quality,
         )

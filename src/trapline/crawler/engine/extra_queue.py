@@ -6,7 +6,7 @@ it back, until it was requested MOST_REQUESTS times. `restore` puts back those t
 """
 
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
@@ -26,6 +26,7 @@ class ExtraQueue(ABC, Generic[Record]):
         self._frontier, self._link_resolver = frontier, link_resolver
         self._records: dict[int, Record] = {}  # by page: at least those that wait or are being requested
         self._waiting: dict[int, deque[int]] = {}  # by site: pages, never empty
+        self._of_site: Counter[int] = Counter()  # URLs that wait, and those that are done
         self.wanted: Callable[[int], None] = lambda site: None  # called if a URL of the site waits
 
     def restore(self, records: Iterable[Record]) -> None:

@@ -24,6 +24,9 @@ from trapline.fetch import failure
 from trapline.fetch.http.response import Response
 from trapline.frontier import Frontier, Visit
 
+# If a site has no pages to fetch. With more, a dead host of images would delay the end of a crawl by minutes (--backoff).
+MOST_FAILED_VISITS = 2
+
 
 class ExtraSource(Protocol):
     """Something whose URLs are requested besides pages."""
@@ -119,8 +122,17 @@ class ExtraRequests:
         source.queue.retry(request.page, kind != failure.STOPPED)
         self._keep(no_answer(visit, site, request, OUT_OF_BAND, kind, address, now))
 
+    def visit_failed(self, site: int) -> None:
+        """Note that a site gave no connection or no robots.txt to a visit without pages. After MOST_FAILED_VISITS in a row, drop what
+        waits there."""
+        if self._frontier.failed_visits(site) >= MOST_FAILED_VISITS:
+            self._drop(site)
+
     def abandoned(self, site: int) -> None:
         """Drop what waits at a site that the crawl has abandoned."""
         self._out_of_band.abandoned(site)
+        self._drop(site)
+
+    def _drop(self, site: int) -> None:
         for source in self._sources:
             source.queue.abandoned(site)

@@ -185,13 +185,22 @@ def totals_of(database: sqlite3.Connection) -> dict[str, Any]:
         "unanswered": int(unanswered),
         "bytes": tally.body_bytes,
         "links": int(links) // 4,
-        "sites": _count(database, "site"),
+        "sites": _count(database, "site") - _sites_without_pages(database),
         "abandoned_sites": sum(abandoned_sites.values()),
         "abandoned_sites_by_kind": abandoned_sites,
         "urls_known": _count(database, "page") - _count(database, f"({EXTRAS})"),
         "rejected_links": rejected_links_of(database),
         "scope_followed": list(scope(database).followed),
     }
+
+
+def _sites_without_pages(database: sqlite3.Connection) -> int:
+    """Return the number of sites that have requisites, and no page of the crawl."""
+    requisites = "select page from requisite where state <> 'page'"
+    sites = set(database.execute(f"select distinct site from page where id in ({requisites})"))
+    if not sites:
+        return 0
+    return len(sites.difference(database.execute(f"select distinct site from page where id not in ({EXTRAS})")))
 
 
 def abandoned_sites_of(database: sqlite3.Connection) -> dict[str, int]:
@@ -253,6 +262,9 @@ def _lists(database: sqlite3.Connection) -> dict[str, Any]:
     }
 
 
+_FETCHED_REQUISITES = "select page from requisite where state in ('fetched', 'with links')"
+
+
 def requisites_of(database: sqlite3.Connection) -> dict[str, int]:
     """Return the numbers of requisites. Those that are pages as well count as pages alone."""
     by_state = Counter(dict(database.execute("select state, count(*) from requisite group by state")))
@@ -261,6 +273,7 @@ def requisites_of(database: sqlite3.Connection) -> dict[str, int]:
         "requisites_failed": by_state["missing"] + by_state["failed"],
         "requisites_forbidden": by_state["forbidden"],
         "requisites_waiting": by_state["waiting"],
+        "requisite_sites": _count(database, f"(select distinct site from page where id in ({_FETCHED_REQUISITES}))"),
     }
 
 

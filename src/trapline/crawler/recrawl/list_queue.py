@@ -39,7 +39,6 @@ class ListQueue(ExtraQueue[PublishedList]):
     def __init__(self, frontier: Frontier, link_resolver: LinkResolver, outbox: Outbox) -> None:
         super().__init__(frontier, link_resolver)
         self._outbox = outbox
-        self._of_site: Counter[int] = Counter()
         self._linked_of_site: Counter[int] = Counter()
         link_resolver.extra_pages.on_page.append(self.is_page)
 

@@ -40,7 +40,7 @@ class RequisiteQueue(ExtraQueue[PageRequisite]):
         super().__init__(frontier, link_resolver)
         self._outbox = outbox
         self._codes = np.zeros(1024, np.uint8)  # by page: the state; 0: no requisite
-        self._of_site: Counter[int] = Counter()
+        self._without_pages: set[int] = set()  # sites that had no page when they were last looked at
         self._by_state: Counter[str] = Counter()
         self._as_pages: dict[int, PageRequisite] = {}  # by page: those that wait as pages, and were never requested
         self._has_taken_over = False
@@ -52,6 +52,12 @@ class RequisiteQueue(ExtraQueue[PageRequisite]):
 
     def __contains__(self, page: int) -> bool:
         return page < len(self._codes) and self._codes[page] > 0
+
+    @property
+    def sites_without_pages(self) -> int:
+        """Number of sites that have requisites, and no page of the crawl."""
+        self._without_pages = {site for site in self._without_pages if not self._frontier.known_pages(site)}
+        return len(self._without_pages)
 
     @property
     def fetched(self) -> int:
@@ -113,7 +119,10 @@ class RequisiteQueue(ExtraQueue[PageRequisite]):
         if before:
             self._by_state[_STATES[before]] -= 1
         else:
-            self._of_site[int(self._frontier.page_sites[one.page])] += 1
+            site = int(self._frontier.page_sites[one.page])
+            self._of_site[site] += 1
+            if self._of_site[site] == 1:
+                self._without_pages.add(site)
         self._codes[one.page] = _CODES[one.state]
         self._by_state[one.state] += 1
         self._link_resolver.extra_pages.note(one.page, _KINDS.get(one.state, REQUISITE), REQUISITE | FETCHED_REQUISITE)
