@@ -1,6 +1,7 @@
 """Options of a crawl in a file: read, refused, printed, and read back."""
 
 import tomllib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from trapline.cli import run
 from trapline.cli.crawl.options import SECTIONS
 from trapline.cli.options.config_file import quoted
 from trapline.cli.options.sections import GUESSED
+from trapline.crawler.files.reading import Reading
+from trapline.crawler.files.resume import rebuilt
 
 
 def written(tmp_path: Path, text: str) -> str:
@@ -104,12 +107,31 @@ def test_a_site_has_its_settings_in_a_crawl_and_after_a_resume(
         text = f"allow-private = true\ndelay = 0\nmax-pages = 2\nsitemaps = false\nquiet = true\n{tables}"
         file = written(tmp_path, text)
         assert run(["crawl", f"http://127.0.0.1:{server.port}/", "--config", file, "-o", str(out)]) == 0
-        assert "[site] tables cannot change" in error_of(capsys, "crawl", "--resume", str(out), "--config", file)
         assert run(["crawl", "--resume", str(out), "--max-pages", "9", "--quiet"]) == 0
         assert all(one.header("X-A") == "b" for one in server.log) and "/3" not in server.targets("127.0.0.1")
     assert CrawlResult(out).summary["pages_fetched"] == 4
     assert run(["config", str(out)]) == 0
     assert tomllib.loads(capsys.readouterr().out)["site"]["127.0.0.1"]["max-pages"] == 4
+
+
+def test_a_resumed_crawl_may_have_other_settings_of_sites(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with small_server(lambda host, target: page(*(f"/{n}" for n in range(9))), ("127.0.0.1",)) as server:
+        text = "allow-private = true\ndelay = 0\nsitemaps = false\n[site.'127.0.0.1']\nmax-pages = 4\nexclude = '/3'\n"
+        config = written(tmp_path, text)
+        assert run(["crawl", f"http://127.0.0.1:{server.port}/", "--config", config, "--quiet", "-o", str(out)]) == 0
+        assert CrawlResult(out).summary["pages_fetched"] == 4 and "/3" not in server.targets("127.0.0.1")
+        del server.log[:]
+        config = written(
+            tmp_path, "[site.'127.0.0.1']\ndelay = 0.3\nper-connection = 2\nmax-pages = 8\nheader = 'X-A: c'\n"
+        )
+        assert run(["crawl", "--resume", str(out), "--config", config, "--quiet"]) == 0
+        assert {one.header("X-A") for one in server.log} == {"c"} and len(server.log) == 4
+    summary = CrawlResult(out).summary
+    assert (summary["pages_fetched"], summary["politeness_violations"]) == (8, 0)
+    with closing(Reading(out)) as reading:
+        frontier = rebuilt(reading)[0]
+    assert (frontier.site_rules(0), frontier.site_budgets.tolist()) == ((0.3, 2), [8])
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,10 @@ def test_the_audit_knows_the_delays_of_single_sites() -> None:
         15_000_000,
     ]
     assert manners.pauses_us(np.array([0, 1]), np.zeros(2, np.int64)).tolist() == [1_000_000, 1_000_000]
+    later = RunOptions(2, 100.0, options(site={"b.test": {"delay": 30}}), {})
+    manners = manners_of([given, later], [(0, "http://a.test"), (1, "http://b.test")])
+    moments_us = np.array([99, 99, 100, 100]) * 1_000_000
+    assert (manners.delays_us(np.array([0, 1, 0, 1]), moments_us) // 1_000_000).tolist() == [20, 15, 15, 30]
 
 
 # ---- media types and extensions

@@ -179,7 +179,9 @@ def test_a_crawl_that_was_killed_before_its_first_batch_applies_the_changes_late
     server: SmallServer, tmp_path: Path
 ) -> None:
     folder = begin(server, tmp_path / "c")
-    killed = opened(prepare_old(folder, settings={"strategy": "opic", "per_connection": 2, "exclude": ["x"]}))
+    tables = {"a.test": {"max_pages": 9, "delay": 0.3}}
+    settings = {"strategy": "opic", "per_connection": 2, "exclude": ["x"], "site": tables}
+    killed = opened(prepare_old(folder, settings=settings))
     assert killed.claim is not None
     note_begin(killed.claim, killed.keys)  # this is all that reached the disk
     killed.release()
@@ -187,6 +189,7 @@ def test_a_crawl_that_was_killed_before_its_first_batch_applies_the_changes_late
     with closing(Reading(folder)) as reading:
         frontier = resume.rebuilt(reading)[0]
     assert (frontier.strategy.page.name, frontier.rules.per_connection, frontier.strategy_number) == ("opic", 2, 2)
+    assert (frontier.site_budgets[0], frontier.site_rules(0)[0]) == (9, 0.3)
     assert not [path for path in paths(folder)[4:] if "x" in path]
 
 

@@ -55,19 +55,21 @@ def crawl(
     hooks = Hooks(on_page, on_error, accept, quality if callable(quality) else None)
     hooks.check()
     given = [seeds] if isinstance(seeds, str) else list(seeds)
+    checked = changes  # now; the others when the folder is opened
     if resume is not None:
-        from trapline.crawler.files.changed_options import refuse_unchangeable
+        from trapline.crawler.files.changed_options import NEED_OTHERS, refuse_unchangeable
 
         if isinstance(quality, str):
             changes["quality"] = quality
         if given or output is not None or settings is not None:
             raise ConfigError("resume: a resumed crawl keeps its seeds, folder and settings; give none of them")
         refuse_unchangeable(changes)
+        checked = {name: value for name, value in changes.items() if name not in NEED_OTHERS}
     elif not given:
         raise ConfigError("no seed URL; give at least one")
     elif quality is not None:
         changes["quality"] = PROGRAM if callable(quality) else quality
-    chosen = CrawlSettings.of(changes) if settings is None else settings.changed(changes)
+    chosen = CrawlSettings.of(checked) if settings is None else settings.changed(checked)
     canonical_seeds = tuple(map(seed_of, given))
     options = chosen.options(canonical_seeds)  # raises ConfigError for an invalid setting
     return Crawl(options, output, resume, changes if resume is not None else {}, hooks)

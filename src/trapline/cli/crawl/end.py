@@ -17,7 +17,7 @@ _MOST_FOLLOWED = 3
 
 
 # Settings that may bring new pages into a crawl in which nothing is left to fetch.
-_WIDENING = ("scope", "include", "exclude", "max_depth", "max_depth_dynamic", "max_pages_per_site", "retries")
+_WIDENING = ("scope", "include", "exclude", "max_depth", "max_depth_dynamic", "max_pages_per_site", "retries", "site")
 
 
 def ended_before(

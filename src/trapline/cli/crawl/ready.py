@@ -165,11 +165,6 @@ def refuse_others(urls: tuple[str, ...]) -> None:
 
     if urls:
         raise ConfigError(f"{urls[0]}: --resume continues the crawl with its own seed URLs; give no URL")
-    if site_tables():
-        raise ConfigError(
-            "[site] tables cannot change with --resume: the audit of the crawl compares all visits to a site with one delay, pause"
-            " and limit; omit the tables, or begin a new crawl"
-        )
     for param in click.get_current_context().command.params:
         name = param.name or ""
         if name in _OF_A_RUN or not is_given(name):
@@ -197,11 +192,12 @@ def changed_settings(given: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that were given for a resumed crawl, besides its goals."""
     from trapline.crawler.files.changed_options import CHANGEABLE
 
-    return {
+    changed = {
         setting: given[field]
         for setting, field in SETTINGS.items()
         if setting in CHANGEABLE and field not in (*GOALS, *_SECRETS) and is_given(field)
     }
+    return {**changed, "site": tables} if (tables := site_tables()) else changed
 
 
 def refresh_changes(given: dict[str, Any]) -> dict[str, Any]:

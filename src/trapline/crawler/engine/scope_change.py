@@ -40,8 +40,9 @@ def differs(before: CrawlOptions, after: CrawlOptions) -> bool:
 
 
 def _limits(options: CrawlOptions) -> tuple[object, ...]:
-    rules = options.rules
-    return options.scope, options.include, options.exclude, rules.depth_static, rules.depth_dynamic
+    rules, tables = options.rules, options.sites.items()
+    of_sites = {host: (own.include, own.exclude) for host, own in tables if own.include or own.exclude}
+    return options.scope, options.include, options.exclude, of_sites, rules.depth_static, rules.depth_dynamic
 
 
 class ScopeCounts(NamedTuple):

@@ -1,9 +1,9 @@
 """The options that a resume changes: which ones may change, and the restored state under the new ones.
 
-`with_changes` makes the new options. `apply_changes` gives the frontier the rules and the strategy of these options. Its calls are
-in the frontier's log, like all others, and reach the database with the first batch of the run. If the crawl is killed before, the
-next resume finds the old rules or the old strategy again, and makes the same calls. A new scope is applied when the run begins
-(crawler/engine/scope_change.py).
+`with_changes` makes the new options. `apply_changes` gives the frontier the rules, the settings of single sites and the strategy of
+these options. Its calls are in the frontier's log, like all others, and reach the database with the first batch of the run. If the
+crawl is killed before, the next resume finds the old rules, settings or strategy again, and makes the same calls. A new scope is
+applied when the run begins (crawler/engine/scope_change.py).
 """
 
 import time
@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from trapline.crawler.discovery.site_settings import as_tables
+from trapline.crawler.discovery.sites import Site
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.settings import CrawlSettings
 from trapline.crawler.files.earlier_strategies import EarlierStrategies, fetches_so_far
@@ -21,7 +22,7 @@ from trapline.crawler.files.run_options import options_of_runs, strategy_files
 from trapline.crawler.robots.site_robots import set_crawl_delay
 from trapline.defaults import pause_s as default_pause_s
 from trapline.errors import ConfigError
-from trapline.frontier import AS_RULES
+from trapline.frontier import AS_RULES, Frontier
 from trapline.frontier.journal import Journal
 from trapline.strategies import Strategy
 
@@ -39,11 +40,13 @@ _OPTIONS = {
     "page_rank": "page_rank", "site_rank": "site_rank", "scope": "scope", "include": "include", "exclude": "exclude",
     "max_failed_visits": "abandon", "contact": "contact", "hosts": "hosts", "nameserver": "nameservers",
     "allow_private": "allow_private", "insecure": "insecure", "credentials": "credentials", "cookies": "cookies",
-    "proxy": "proxy", "proxy_names": "proxy_names",
+    "proxy": "proxy", "proxy_names": "proxy_names", "site": "sites",
 }  # fmt: skip
 _LIMITS = {"timeout": "total_s", "max_body": "body_bytes"}
 CHANGEABLE = frozenset((*_RULES, *_OPTIONS, *_LIMITS))
 """The settings that a resumed crawl may change."""
+NEED_OTHERS = frozenset(("proxy_names", "site"))
+"""The settings among them that can be checked only together with others that the crawl has."""
 _MIXED = "the quality of the pages fetched so far would be counted by another measure"
 _TIMES = "the times of its sites have been estimated with it"
 _OWNERS = "it decides which process owns a page"
@@ -73,7 +76,6 @@ FIXED = {
     "replicate": "its processes have left these URLs out of their exchanges from the beginning",
     "in_links": "its processes have left these URLs out of their exchanges from the beginning",
     "metadata": "its archives have these records for all pages, or for none",
-    "site": "the audit of the crawl compares all visits to a site with one delay, pause and limit",
     "warc_size": "its archives have one size",
     "warc_prefix": "its archives have one name",
 }
@@ -108,7 +110,8 @@ def _checked_together(options: CrawlOptions, changes: Mapping[str, Any]) -> dict
     rules = {name: getattr(options.rules, rule) for name, rule in _RULES.items()}
     if not {**rules, **changes}["small_site_pages"]:
         del rules["small_site_delay"]  # it has no effect, and the crawl may have begun with one
-    return {**rules, "http": options.http, "proxy": options.proxy, "site": as_tables(options.sites)}
+    pause = {} if options.pause_s == default_pause_s(options.rules.delay_s) else {"pause": options.pause_s}
+    return {**rules, **pause, "http": options.http, "proxy": options.proxy, "site": as_tables(options.sites)}
 
 
 def refuse_unchangeable(names: Iterable[str]) -> None:
@@ -129,27 +132,40 @@ def _why_fixed(name: str) -> str:
 def apply_changes(
     reading: Reading, state: CrawlState, options: CrawlOptions, strategy: Strategy, keys: dict[str, str]
 ) -> None:
-    """Give the frontier the rules and the strategy of these options. `keys`: of the table `meta`, which the run will set."""
+    """Give the frontier the rules, the settings of sites and the strategy of these options. `keys`: of the table `meta`, which the run
+    will set."""
     frontier, files = state.frontier, strategy_files(options)
     runs = EarlierStrategies(reading, options, strategy)
     has_strategy = runs.has_strategy(frontier.strategy_number, options, files)
-    if frontier.rules == options.rules and has_strategy:
+    has_other_tables = any(run.options.sites != options.sites for run in options_of_runs(reading.meta()))
+    if frontier.rules == options.rules and has_strategy and not has_other_tables:
         return
     frontier.journal = Journal()
     now = max(time.time(), frontier.now)
     settle(frontier, now, state.refresher)
-    if frontier.rules != options.rules:
+    has_other_rules = frontier.rules != options.rules
+    if has_other_rules:
         frontier.change_rules(options.rules, now)
-        _set_crawl_delays(state, options.rules.delay_s, now)
+    for site in state.sites if has_other_rules or has_other_tables else ():
+        _set_pace(frontier, site, options.rules.delay_s, now)
+        if has_other_tables:
+            _set_budget(frontier, site, now)
     if not has_strategy:
         number, fetches = options_of_runs({**reading.meta(), **keys})[-1].run, fetches_so_far(reading)
         frontier.change_strategy(runs.change_to(strategy, options, fetches, frontier), number, fetches, now)
 
 
-def _set_crawl_delays(state: CrawlState, delay_s: float, now: float) -> None:
-    """Compare the Crawl-delays of robots.txt files with the new delay of all sites: the longer one holds."""
-    for site in state.sites:
-        own_s, _ = state.frontier.site_rules(site.id)
-        crawl_delay_s = (site.robots.crawl_delay_s or 0.0) if site.robots is not None else max(own_s, 0.0)
-        if crawl_delay_s or own_s != AS_RULES:
-            set_crawl_delay(state.frontier, site, crawl_delay_s, delay_s, now)
+def _set_pace(frontier: Frontier, site: Site, delay_s: float, now: float) -> None:
+    """Compare the Crawl-delay of the site's robots.txt with the new delay of all sites and of its own settings: the longest holds."""
+    own_s, own_k = frontier.site_rules(site.id)
+    crawl_delay_s = (site.robots.crawl_delay_s or 0.0) if site.robots is not None else max(own_s, 0.0)
+    if crawl_delay_s or site.settings is not None or (own_s, own_k) != (AS_RULES, AS_RULES):
+        set_crawl_delay(frontier, site, crawl_delay_s, delay_s, now)
+
+
+def _set_budget(frontier: Frontier, site: Site, now: float) -> None:
+    """Give the site the page budget of its settings, unless it is abandoned or belongs to another partition now."""
+    own = site.settings.max_pages if site.settings is not None else None
+    wanted = AS_RULES if own is None else own
+    if frontier.site_budgets[site.id] not in (0, wanted):
+        frontier.set_site(site.id, now, pages=wanted)

@@ -18,14 +18,14 @@ depends on the size of a site, all but the smaller w. It finds early and overlap
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trapline.crawler.discovery.scope import is_among
-from trapline.crawler.discovery.site_settings import settings_of
+from trapline.crawler.discovery.site_settings import SiteSettings, settings_of
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.files.run_options import RunOptions, options_of_runs
 from trapline.crawler.inspect.database_reader import Longs, meta, options
@@ -52,28 +52,33 @@ class Manners(NamedTuple):
     address_delay_us: Longs
     pause_us: Longs
     pipelining: bool
-    own_delays_us: dict[int, int]  # of the sites that have a delay of their own
-    own_pauses_us: dict[int, int]
+    own_delays_us: list[dict[int, int]]  # at each time, of the sites that have a delay of their own
+    own_pauses_us: list[dict[int, int]]
 
     def delays_us(self, sites: Longs, moments_us: Longs) -> Longs:
         """Return the delay of each of these sites at these moments."""
-        return _with_own(self.at(self.delay_us, moments_us), sites, self.own_delays_us)
+        return self._with_own(self.at(self.delay_us, moments_us), sites, moments_us, self.own_delays_us)
 
     def pauses_us(self, sites: Longs, moments_us: Longs) -> Longs:
-        return _with_own(self.at(self.pause_us, moments_us), sites, self.own_pauses_us)
+        return self._with_own(self.at(self.pause_us, moments_us), sites, moments_us, self.own_pauses_us)
 
     def at(self, values: Longs, moments_us: Longs) -> Longs:
         """Return the values that held at these moments."""
-        return values[np.maximum(np.searchsorted(self.since_us, moments_us, "right") - 1, 0)]
+        return values[self._indexes(moments_us)]
 
+    def _indexes(self, moments_us: Longs) -> Longs:
+        return np.maximum(np.searchsorted(self.since_us, moments_us, "right") - 1, 0)
 
-def _with_own(usual: Longs, sites: Longs, own: dict[int, int]) -> Longs:
-    """Return the values, except for the sites that have values of their own."""
-    if not own or not len(sites):
-        return usual
-    by_number = np.full(max(max(own), int(sites.max())) + 1, -1)
-    by_number[list(own)] = list(own.values())
-    return np.where(by_number[sites] >= 0, by_number[sites], usual)
+    def _with_own(self, usual: Longs, sites: Longs, moments_us: Longs, own: list[dict[int, int]]) -> Longs:
+        """Return the values, except for the sites that had values of their own at these moments."""
+        if not any(own) or not len(sites):
+            return usual
+        most = max(int(sites.max()), *(max(one, default=0) for one in own))
+        by_number = np.full((len(own), most + 1), -1)
+        for row, one in zip(by_number, own, strict=True):
+            row[list(one)] = list(one.values())
+        found = by_number[self._indexes(moments_us), sites]
+        return np.where(found >= 0, found, usual)
 
 
 class Violation(NamedTuple):
@@ -102,8 +107,8 @@ def politeness_violations(database: sqlite3.Connection) -> int:
 
 
 def audit(database: sqlite3.Connection) -> Audit:
-    given, requests = options(database), requests_of(database)
-    manners = manners_of(options_of_runs(meta(database)), origins(database) if given.sites else ())
+    given, requests, runs = options(database), requests_of(database), options_of_runs(meta(database))
+    manners = manners_of(runs, origins(database) if any(run.options.sites for run in runs) else ())
     kept = robots_kept(database, given.robots_token, _without_robots(database, given))
     broken = {
         **_between_visits(requests, kept, manners),
@@ -131,18 +136,25 @@ def _without_robots(database: sqlite3.Connection, options: CrawlOptions) -> froz
     return frozenset(number for number, name in found if is_among(host_port(name)[1], hosts))
 
 
-def manners_of(runs: Sequence[RunOptions], sites: Iterable[tuple[int, str]] = ()) -> Manners:
+def manners_of(runs: Sequence[RunOptions], sites: Collection[tuple[int, str]] = ()) -> Manners:
     """Return the settings. `sites`: numbers and origins of the sites, if some have settings of their own."""
-    own = {number: settings_of(runs[-1].options.sites, host_port(name)[1]) for number, name in sites}
+    hosts = [(number, host_port(name)[1]) for number, name in sites]
+    found = [{number: settings_of(run.options.sites, host) for number, host in hosts} for run in runs]
+    own = [{number: one for number, one in of_run.items() if one is not None} for of_run in found]
     return Manners(
         _microseconds([run.since for run in runs]),
         _microseconds([_delay_s(run.options) for run in runs]),
         _microseconds([run.options.rules.address_delay_s for run in runs]),
         _microseconds([run.options.pause_s for run in runs]),
         pipelining=runs[-1].options.http == "pipelining",
-        own_delays_us={site: round(one.delay_s * 1e6) for site, one in own.items() if one and one.delay_s is not None},
-        own_pauses_us={site: round(one.pause_s * 1e6) for site, one in own.items() if one and one.pause_s is not None},
+        own_delays_us=[_own_us(of_run, "delay_s") for of_run in own],
+        own_pauses_us=[_own_us(of_run, "pause_s") for of_run in own],
     )
+
+
+def _own_us(settings: Mapping[int, SiteSettings], name: str) -> dict[int, int]:
+    values = {site: getattr(one, name) for site, one in settings.items()}
+    return {site: round(value * 1e6) for site, value in values.items() if value is not None}
 
 
 def _delay_s(options: CrawlOptions) -> float:
