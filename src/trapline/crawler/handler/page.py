@@ -19,8 +19,9 @@ _MOST_HEADERS = 1 << 16  # the crawl has applied its own limit
 class Page:
     """A fetched page.
 
-    `url` is its own URL, after redirects, as in Scrapy, requests and httpx; `final_url` is the same. `requested_url` is the URL
-    that a link or a seed named, before redirects. `depth` is the number of links from a seed, `referrer` the URL of the page
+    `requested_url` is the URL that a link or a seed named, and `url` the one that answered, after redirects, as in Scrapy, requests
+    and httpx. `final_url` is another name of `url`: a redirect is a fetch, but no page, so a page is always the one at the end of
+    the redirects. `depth` is the number of links from a seed, `referrer` the URL of the page
     whose link was found first ("" for a seed), and `quality` the quality that the page had when it was fetched. NaN: the page
     was fetched in an earlier run, which did not hand it over.
     """
