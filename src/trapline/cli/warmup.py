@@ -25,12 +25,11 @@ def compile_all(progress: ProgressCallback | None = None, waiting: Callable[[], 
     from trapline.strategies import page_ranks, site_ranks
 
     started = time.perf_counter()
-    ready(progress=progress, waiting=waiting)
-    functions = [rank.function for rank in page_ranks().values()] + [rank.function for rank in site_ranks().values()]
-    for function in functions:
-        _ = function.address
-    for policy in all_policies().values():
-        policy.compile()
+    ranks = [rank.function for rank in page_ranks().values()] + [rank.function for rank in site_ranks().values()]
+    ranks += [function for policy in all_policies().values() for function in policy.functions]
+    ready(ranks=ranks, progress=progress, waiting=waiting)
+    for rank in ranks:
+        _ = rank.address
     return time.perf_counter() - started
 
 

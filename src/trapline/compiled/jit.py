@@ -37,8 +37,9 @@ from numba.core.compiler import Compiler
 from numba.extending import intrinsic, register_jitable
 
 from trapline.compiled.cache_folder import make, mark_used
+from trapline.compiled.compile_workers import compile_workers, neighbours, process_count
 from trapline.compiled.file_lock import alone
-from trapline.compiled.kernel_files import CACHE, KernelCache
+from trapline.compiled.kernel_files import CACHE, IDENTITY, KernelCache
 from trapline.compiled.loaded_code import callees, reached
 from trapline.errors import ConfigError
 from trapline.progress import ProgressCallback
@@ -54,6 +55,7 @@ _FLAGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _helpers: list[tuple[Any, Any]] = []
 _uncompiled: dict[FunctionType, tuple[Any, Any]] = {}  # the helpers among these that are not compiled yet
 _kernels: list[tuple[Any, Any]] = []
+_ranks: list[tuple[Any, Any]] = []  # those that are cached
 _unready: list[tuple[Any, Any]] = []  # the kernels among these that are neither loaded nor compiled yet
 _one_thread = threading.RLock()  # held while these change
 
@@ -161,6 +163,7 @@ def _first_call(dispatcher: Any, *_: Any) -> Any:
 def ready(
     *kernels: Any,
     within: Sequence[str] = (),
+    ranks: Sequence["Rank"] = (),
     progress: ProgressCallback | None = None,
     waiting: Callable[[], None] = lambda: None,
 ) -> None:
@@ -168,12 +171,14 @@ def ready(
 
     A kernel becomes ready by itself when it is first called. Call `ready` where that would take time at the wrong moment.
     `within`: names of packages, modules and single kernels, as far as they are imported. With neither, all kernels imported so far.
+    `ranks`: ranks of Trapline to load or compile with them. Compilation takes as many processes as there are cores.
     `waiting` is called if we wait for another process that compiles into the same cache, so as not to compile everything twice.
     """
-    if not _unready:
+    if not _unready and not ranks:
         return
     with _one_thread:
         wanted = [each for each in _unready if _is_wanted(each[0], kernels, within)]
+        wanted += dict.fromkeys(each for rank in ranks for each in rank.to_compile())
         mark_used(CACHE)
         with nullcontext() if _are_cached(wanted) else _alone(waiting):
             _load_or_compile_all(wanted, progress)
@@ -192,35 +197,73 @@ def _alone(waiting: Callable[[], None]) -> AbstractContextManager[None]:
     return alone(CACHE / "compiling.lock", waiting) if make(CACHE) else nullcontext()
 
 
-def _load_or_compile_all(kernels: list[tuple[Any, Any]], progress: ProgressCallback | None) -> None:
-    report = _Report(kernels, progress)
-    for dispatcher, signature in kernels:
-        if not dispatcher._cache.find(signature, dispatcher.targetctx):
-            # All other helpers are left to the kernels that need them.
-            for helper, of_helper in _callees_first(dispatcher.py_func, set()):
-                report(helper)
-                _compile(helper, of_helper)
-            report(dispatcher)
-        _compile(dispatcher, signature)
+def _load_or_compile_all(functions: list[tuple[Any, Any]], progress: ProgressCallback | None) -> None:
+    missing = [each for each in functions if not _are_cached([each])]
+    report = _Report(missing, progress)
+    processes = process_count(report.total)
+    if processes > 1:
+        _compile_with_workers(missing, processes, report)
+    for dispatcher, signature in functions:
+        if not dispatcher.overloads:
+            _load_or_compile(dispatcher, signature, report)
+
+
+def _compile_with_workers(functions: list[tuple[Any, Any]], processes: int, report: Callable[[str], None]) -> None:
+    """Compile a part of the functions, until they are all compiled: here, or by a worker into a file."""
+    functions = [each for each in functions if each[0].py_func.__module__ != "__main__"]  # a worker cannot import that
+    functions = [functions[number] for number in neighbours([dispatcher.py_func for dispatcher, _ in functions])]
+    names = [_name(dispatcher) for dispatcher, _ in functions]
+    with compile_workers(names, processes, IDENTITY, report) as own:
+        for number in own:
+            _load_or_compile(*functions[number], report)
+
+
+def _load_or_compile(dispatcher: Any, signature: Any, report: Callable[[str], None]) -> None:
+    if not dispatcher._cache.find(signature, dispatcher.targetctx):
+        # All other helpers are left to the kernels that need them.
+        for helper, of_helper in _callees_first(dispatcher.py_func, set()):
+            report(_name(helper))
+            _compile(helper, of_helper)
+        report(_name(dispatcher))
+    _compile(dispatcher, signature)
+    if (dispatcher, signature) in _unready:
         del dispatcher._compile_for_args
         _unready.remove((dispatcher, signature))
 
 
+def compile_to_file(dispatcher: Any, signature: Any, report: Callable[[str], None]) -> bool:
+    """Compile a function for other processes, unless it is in the cache. Return whether it is there now."""
+    _load_or_compile(dispatcher, signature, report)
+    return _are_cached([(dispatcher, signature)])
+
+
+def declared_functions() -> dict[str, tuple[Any, Any]]:
+    """Return all kernels and cached ranks that were imported so far, by their names as `ready` gives them to workers."""
+    return {_name(dispatcher): (dispatcher, signature) for dispatcher, signature in (*_kernels, *_ranks)}
+
+
+def _name(dispatcher: Any) -> str:
+    return f"{dispatcher.py_func.__module__}:{dispatcher.py_func.__qualname__}"
+
+
 class _Report:
-    """Reports each function before it is compiled: how many were, how many there are, and its name."""
+    """Reports each function before it is compiled, in this or another process: how many were, how many there are, and its name."""
 
-    def __init__(self, kernels: list[tuple[Any, Any]], progress: ProgressCallback | None) -> None:
+    def __init__(self, missing: list[tuple[Any, Any]], progress: ProgressCallback | None) -> None:
         self._progress = progress
-        self._done = 0
-        missing = [kernel.py_func for kernel, signature in kernels if not _are_cached([(kernel, signature)])]
-        helpers = {function for kernel in missing for function in reached(kernel) if function in _uncompiled}
-        self._total = len(missing) + len(helpers)
+        self._begun: set[str] = set()  # several processes compile some helpers
+        functions = [dispatcher.py_func for dispatcher, _ in missing]
+        helpers = {helper for function in functions for helper in reached(function) if helper in _uncompiled}
+        self.total = len(functions) + len(helpers)
 
-    def __call__(self, dispatcher: Any) -> None:
-        self._total = max(self._total, self._done + 1)  # a damaged file is found only when it is loaded
+    def __call__(self, name: str) -> None:
+        if name in self._begun:
+            return
+        done = len(self._begun)
+        self._begun.add(name)
+        self.total = max(self.total, done + 1)  # a damaged file is found only when it is loaded
         if self._progress is not None:
-            self._progress(self._done, self._total, dispatcher.py_func.__name__)
-        self._done += 1
+            self._progress(done, self.total, name.rpartition(":")[2])
 
 
 def _callees_first(function: FunctionType, seen: set[FunctionType]) -> Iterator[tuple[Any, Any]]:
@@ -267,6 +310,8 @@ class Rank:
             self._dispatcher = njit(**flags)(function)
             if cached:
                 self._dispatcher._cache = KernelCache(function)
+                _ranks.append((self._dispatcher, signature))
+            self._is_cached = cached
 
     def __call__(self, *arguments: Any) -> float:
         return self.function(*arguments)
@@ -276,6 +321,11 @@ class Rank:
         if self._address is None:
             self._address = self._enter_table() if DISABLED else self._compile()
         return self._address
+
+    def to_compile(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the function for `ready`, unless it is compiled, or not cached: such a function is a user's, and may be wrong."""
+        if not DISABLED and self._is_cached and not self._dispatcher.overloads:
+            yield self._dispatcher, self.signature
 
     def _enter_table(self) -> int:
         self._table.append(self.function)

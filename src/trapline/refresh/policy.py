@@ -107,9 +107,13 @@ class Policy:
 
     def compile(self) -> None:
         """Compile all functions of the policy."""
-        for function in (self.value, *self._hooks().values()):
-            if function is not None:
-                _ = function.address
+        for function in self.functions:
+            _ = function.address
+
+    @property
+    def functions(self) -> list[Rank]:
+        """All functions of the policy that are compiled."""
+        return [function for function in (self.value, *self._hooks().values()) if function is not None]
 
     def bind(self, run: Array, option: Array) -> None:
         """Write into the state what its kernels need of the policy. Addresses are valid in this process only."""

@@ -1,0 +1,167 @@
+"""Compilation in several processes: this process and its workers take functions from one list until all are compiled.
+
+Workers (worker.py) only fill the cache. This process then loads what they wrote and compiles what is still missing, so a worker that
+fails, is killed or finds a full disk changes nothing but the time.
+
+A process compiles a helper once, and again if another process needs it too. In the list, functions that share helpers are therefore
+neighbours, and two processes begin at its two ends. More processes divide the list into segments, each with two ends.
+
+A process claims a function by a lock on one byte of a temporary file. The system releases the locks of a process that dies. This
+module knows nothing about numba.
+"""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from types import FunctionType
+
+from trapline.compiled.loaded_code import reached
+from trapline.errors import ConfigError
+
+VARIABLE = "TRAPLINE_COMPILE_PROCESSES"
+# Arguments of Python; -P: import nothing from the user's working directory
+_WORKER = ("-P", "-m", "trapline.compiled.worker")
+# With fewer functions than this per process, imports and helpers that are compiled twice take more time than one more process saves.
+_FUNCTIONS_EACH = 90
+_MOST_READ = 1 << 16
+
+
+def process_count(functions: int) -> int:
+    """Return the number of processes to compile this number of functions in: one per core, or fewer if there is little to do."""
+    chosen = os.environ.get(VARIABLE)
+    if chosen and not (chosen.isdecimal() and int(chosen)):
+        raise ConfigError(f"{VARIABLE}={chosen}: not a number of processes; give 1 or more, or unset it")
+    return min(int(chosen or _cores()), max(1, -(-functions // _FUNCTIONS_EACH)))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def neighbours(functions: Sequence[FunctionType]) -> list[int]:
+    """Return the numbers of the functions, each one followed by the one that has most code in common with it."""
+    reach = [reached(function) for function in functions]
+
+    def common(one: int, other: int) -> tuple[int, int]:
+        return sum(len(function.__code__.co_code) for function in reach[one] & reach[other]), -other
+
+    order = sorted(range(len(functions)), key=lambda number: common(number, number), reverse=True)[:1]
+    left = set(range(len(functions))).difference(order)
+    while left:
+        order.append(max(left, key=lambda number: common(order[-1], number)))
+        left.remove(order[-1])
+    return order
+
+
+def claimed(task_file: int, count: int, process: int, processes: int) -> Iterator[int]:
+    """Yield the numbers of the functions that this process has claimed, until all are claimed by one process or another."""
+    return (number for number in _order(count, process, processes) if _claim(task_file, number))
+
+
+def _order(count: int, process: int, processes: int) -> list[int]:
+    """Return all numbers in the order in which a process tries to claim them: its own segment from one end, then the others."""
+    segments = (processes + 1) // 2
+    parts = [range(count * n // segments, count * (n + 1) // segments) for n in range(segments)]
+    own, is_at_the_end = divmod(process, 2)
+    others = (number for n in range(1, segments) for number in reversed(parts[(own + n) % segments]))
+    return [*(reversed(parts[own]) if is_at_the_end else parts[own]), *others]
+
+
+def _claim(task_file: int, number: int) -> bool:
+    try:
+        fcntl.lockf(task_file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+    except OSError:  # another process has it; or there are no locks, and this process compiles everything in the end
+        return False
+    return True
+
+
+@contextmanager
+def compile_workers(
+    names: Sequence[str], processes: int, identity: str, reported: Callable[[str], None]
+) -> Iterator[Iterator[int]]:
+    """Start workers and give the numbers of the functions that this process shall compile meanwhile.
+
+    `names`: `module:function` for each function. `reported` is called with the name of each function that a worker begins to compile.
+    The workers end with the block: by themselves if all numbers were taken, otherwise they are killed.
+    """
+    with ExitStack() as ends:
+        try:
+            own = _begun(names, processes, identity, reported, ends)
+        except OSError:  # no temporary file, or no process
+            own = iter(())
+        yield own
+
+
+def _begun(
+    names: Sequence[str], processes: int, identity: str, reported: Callable[[str], None], ends: ExitStack
+) -> Iterator[int]:
+    file = ends.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  the caller closes it with its other ends
+    file.write(json.dumps({"identity": identity, "path": sys.path, "names": list(names)}).encode())
+    file.flush()
+    reports, for_workers = os.pipe()
+    ends.callback(os.close, reports)
+    try:
+        for process in range(1, processes):
+            worker = _start(process, processes, file.fileno(), for_workers)
+            ends.callback(worker.wait)
+            ends.callback(worker.kill)
+    finally:
+        os.close(for_workers)
+    return _until_all_end(claimed(file.fileno(), len(names), 0, processes), _Reports(reports, reported))
+
+
+def _start(process: int, processes: int, task_file: int, reports: int) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, *_WORKER, str(process), str(processes)],
+        stdin=task_file,
+        stdout=reports,
+        stderr=subprocess.DEVNULL,  # this process meets the same error when it compiles the function itself
+        start_new_session=True,  # so that Ctrl-C reaches this process only, which ends the workers
+    )
+
+
+def read_task(task_file: int) -> tuple[str, list[str], list[str]]:
+    """Return the identity of the code to compile, the path to import it from, and the names of the functions."""
+    # Not through a file object: to close a second descriptor of the file would release all locks of the process.
+    task = json.loads(os.pread(task_file, os.fstat(task_file).st_size, 0))
+    return task["identity"], task["path"], task["names"]
+
+
+def _until_all_end(numbers: Iterator[int], reports: "_Reports") -> Iterator[int]:
+    for number in numbers:
+        reports.read_available()
+        yield number
+    reports.read_to_the_end()
+
+
+class _Reports:
+    """The names that workers write into a pipe, one per line."""
+
+    def __init__(self, descriptor: int, reported: Callable[[str], None]) -> None:
+        self._descriptor = descriptor
+        self._reported = reported
+        self._rest = b""
+
+    def read_available(self) -> None:
+        os.set_blocking(self._descriptor, False)
+        with suppress(BlockingIOError):
+            while self._read():
+                pass
+
+    def read_to_the_end(self) -> None:
+        """Read until all workers have ended."""
+        os.set_blocking(self._descriptor, True)
+        while self._read():
+            pass
+
+    def _read(self) -> bool:
+        found = os.read(self._descriptor, _MOST_READ)
+        *lines, self._rest = (self._rest + found).split(b"\n")
+        for line in lines:
+            self._reported(line.decode(errors="replace"))
+        return bool(found)

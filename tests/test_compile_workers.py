@@ -1,0 +1,191 @@
+"""Compilation in several processes: nothing is missing afterwards, whatever happens to the workers, and they end with their parent."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.effort import slow
+from trapline.compiled import compile_workers, jit
+from trapline.errors import ConfigError
+
+compiled_only = pytest.mark.skipif(jit.DISABLED, reason="NUMBA_DISABLE_JIT=1: nothing is compiled")
+
+# A process that compiles with one worker, but takes no function itself.
+TOGETHER = """
+import json
+from trapline.compiled import compile_workers, jit
+from trapline.graph import graph
+from trapline.strategies import opic
+
+jit.process_count = lambda functions: 2
+compile_workers.claimed = lambda *of_this_process: iter(())
+{change}
+reported = []
+rank = opic.PAGE.function
+jit.ready(within=["trapline.graph.graph"], ranks=[rank], progress=lambda *step: reported.append(step))
+made = [kernel for kernel, _ in jit._kernels if kernel.py_func.__module__ == "trapline.graph.graph"] + [rank._dispatcher]
+print(json.dumps({{
+    "hits": [sum(each.stats.cache_hits.values()) for each in made],
+    "misses": [sum(each.stats.cache_misses.values()) for each in made],
+    "reported": reported,
+}}))
+"""
+
+
+def compiled(cache: Path, change: str = "") -> dict[str, Any]:
+    environment = {**os.environ, "TRAPLINE_CACHE": str(cache), "TRAPLINE_PREBUILT": "0"}
+    script = TOGETHER.format(change=change)
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+@compiled_only
+def test_this_process_loads_what_a_worker_compiled(tmp_path: Path) -> None:
+    found = compiled(tmp_path)
+    count = len(found["hits"])
+    assert count > 3
+    assert (found["hits"], found["misses"]) == ([1] * count, [0] * count)
+    assert [step[:2] for step in found["reported"]] == [[number, count] for number in range(count)]
+    assert len(list(tmp_path.rglob("*.kernel"))) == count
+
+
+@slow
+@compiled_only
+@pytest.mark.parametrize(
+    "change",
+    [
+        "compile_workers._WORKER = ('-c', 'raise SystemExit(1)')",
+        "compile_workers._WORKER = ('-c', 'import os; os.kill(os.getpid(), 9)')",
+        "jit.IDENTITY = 'of other sources'",
+        "import sys; sys.executable = '/does/not/exist'",
+        "import tempfile; tempfile.tempdir = '/does/not/exist'",
+    ],
+)
+def test_this_process_compiles_what_no_worker_did(tmp_path: Path, change: str) -> None:
+    found = compiled(tmp_path, change)
+    assert set(found["misses"]) == {1}
+    assert [step[0] for step in found["reported"]] == list(range(len(found["misses"])))
+
+
+@slow
+@compiled_only
+def test_on_a_full_disk_this_process_compiles_everything(tmp_path: Path) -> None:
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))"  # room for the task
+    found = compiled(tmp_path, limited)
+    assert set(found["misses"]) == {1}
+    assert list(tmp_path.rglob("*.kernel")) == []
+
+
+@slow
+@compiled_only
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path, number: signal.Signals) -> None:
+    environment = {**os.environ, "TRAPLINE_CACHE": str(tmp_path), "TRAPLINE_PREBUILT": "0"}
+    command = [sys.executable, "-c", "from trapline.cli import main; main()", "warmup"]
+    with subprocess.Popen(
+        command, env=environment | {compile_workers.VARIABLE: "3"}, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("compiling: ")
+        workers = children(process.pid)
+        process.send_signal(number)
+        process.wait(60)
+    assert len(workers) == 2
+    deadline = time.monotonic() + 60
+    while any(Path(f"/proc/{worker}").exists() for worker in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def children(process: int) -> list[str]:
+    return Path(f"/proc/{process}/task/{process}/children").read_text().split()
+
+
+# What each process takes.
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 5, 8])
+def test_every_process_tries_every_function_once(processes: int) -> None:
+    orders = [compile_workers._order(100, process, processes) for process in range(processes)]
+    assert all(sorted(order) == list(range(100)) for order in orders)
+    assert len({order[0] for order in orders}) == processes
+
+
+def test_two_processes_meet_in_the_middle() -> None:
+    one, other = (compile_workers._order(10, process, 2) for process in (0, 1))
+    assert one == other[::-1] == list(range(10))
+
+
+def test_a_function_is_claimed_by_one_process_at_a_time(tmp_path: Path) -> None:
+    claim = "import sys; from trapline.compiled.compile_workers import claimed; print(*claimed(sys.stdin.fileno(), 4, 1, 2))"
+    with (tmp_path / "task").open("w+b") as task:
+        own = compile_workers.claimed(task.fileno(), 4, 0, 2)
+        assert [next(own), next(own)] == [0, 1]
+        others = subprocess.run([sys.executable, "-c", claim], stdin=task, capture_output=True, text=True, check=True)
+        assert others.stdout == "3 2\n"
+        assert list(own) == [2, 3]  # the other process has ended
+
+
+def test_functions_with_common_code_are_neighbours() -> None:
+    assert compile_workers.neighbours([small, other_user, large_user, unrelated, user]) == [2, 1, 4, 0, 3]
+
+
+def helper(number: int) -> int:
+    return number * 3 + 1
+
+
+def large_helper(number: int) -> int:
+    return helper(number) * helper(number + 1) * helper(number + 2)
+
+
+def large_user(number: int) -> int:
+    return large_helper(number) + large_helper(number + 1) + large_helper(number + 2)
+
+
+def user(number: int) -> int:
+    return large_helper(number) + 5
+
+
+def other_user(number: int) -> int:
+    return large_helper(number) - 5
+
+
+def small(number: int) -> int:
+    return helper(number)
+
+
+def unrelated(number: int) -> int:
+    return number
+
+
+# How many processes.
+
+
+def test_there_is_one_process_per_core_but_none_for_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(compile_workers.VARIABLE, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 5, 7})
+    assert [compile_workers.process_count(functions) for functions in (0, 1, 90, 91, 500)] == [1, 1, 1, 2, 4]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3})
+    assert compile_workers.process_count(500) == 1
+
+
+def test_a_user_can_choose_the_number_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for chosen, expected in (("1", 1), ("3", 3), ("999", 6)):
+        monkeypatch.setenv(compile_workers.VARIABLE, chosen)
+        assert compile_workers.process_count(500) == expected
+
+
+@pytest.mark.parametrize("chosen", ["0", "-1", "two", "1.5"])
+def test_a_number_of_processes_that_is_none_is_refused(chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(compile_workers.VARIABLE, chosen)
+    with pytest.raises(ConfigError, match=f"TRAPLINE_COMPILE_PROCESSES={chosen}: .*give 1 or more"):
+        compile_workers.process_count(500)
