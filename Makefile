@@ -26,7 +26,7 @@ ORACLES := tests/frontier/test_frontier.py tests/frontier/test_revisits.py tests
 demo: .venv/runtime.stamp
 	$(BIN)/trapline demo
 
-# Compiling takes one core for a minute: what needs no compiled code runs beside it.
+# What needs no compiled code runs beside the compilation, which uses all cores that are left: no core waits.
 test: .venv/dev.stamp
 	$(MAKE) --no-print-directory --jobs 2 warmup-tests static
 	$(MAKE) --no-print-directory unit

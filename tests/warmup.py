@@ -1,6 +1,7 @@
 """Compiles the core and the kernels of the tests before the tests run: `python -m tests.warmup`.
 
-Every test process would otherwise compile the helpers of these kernels again, which takes half a minute.
+Every test process would otherwise compile the helpers of these kernels again, which takes half a minute. Compiles in one
+process per core, as `trapline warmup` does.
 """
 
 from importlib import import_module

@@ -35,7 +35,10 @@ def compile_all(progress: ProgressCallback | None = None, waiting: Callable[[], 
 
 @click.command()
 def warmup() -> None:
-    """Compile Trapline's core now, instead of when it is first used."""
+    """Compile Trapline's core now, instead of when it is first used.
+
+    Compiles in one process per core. TRAPLINE_COMPILE_PROCESSES=1 forces one process.
+    """
     with Progress("compiling", plain_every_s=2.0) as progress:
         seconds = compile_all(progress.update, waiting_by(progress))
     say(f"compiled the core in {seconds:.1f} s")

@@ -200,7 +200,7 @@ def _alone(waiting: Callable[[], None]) -> AbstractContextManager[None]:
 def _load_or_compile_all(functions: list[tuple[Any, Any]], progress: ProgressCallback | None) -> None:
     missing = [each for each in functions if not _are_cached([each])]
     report = _Report(missing, progress)
-    processes = process_count(report.total)
+    processes = min(process_count(report.total), len(missing))
     if processes > 1:
         _compile_with_workers(missing, processes, report)
     for dispatcher, signature in functions:
