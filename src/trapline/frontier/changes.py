@@ -165,13 +165,13 @@ def rank_rest(handle: int, pages: Array, met: Array, keys: Array) -> int:
 
 
 def withdraw(frontier: Core, pages: Sequence[int] | Array, now: float) -> None:
-    """Remove waiting pages from their queues: they are GONE, and no link brings them back."""
+    """Make WAITING and UNKNOWN pages GONE, so that no link brings them back. Waiting ones leave their queues."""
     given = np.unique(np.ascontiguousarray(pages, np.int32))
     _check_no_visits(frontier, "withdraw")
-    _check_states(frontier, given, WAITING, "withdraw")
+    _check_states(frontier, given, (UNKNOWN, WAITING), "withdraw")
     frontier.note(Call.WITHDRAW, given, len(given), now)
     s = frontier.state
-    sites = np.unique(s.page["site"][given])
+    sites = np.unique(s.page["site"][given[s.state[given] == WAITING]])
     keys = np.zeros(frontier.pages)
     for site in sites.tolist():
         for level in range(s.queue.shape[1]):
@@ -189,17 +189,17 @@ def withdraw(frontier: Core, pages: Sequence[int] | Array, now: float) -> None:
 def readmit(frontier: Core, pages: Sequence[int] | Array, now: float) -> None:
     """Make GONE pages UNKNOWN again, so that a link can bring them back."""
     given = np.unique(np.ascontiguousarray(pages, np.int32))
-    _check_states(frontier, given, GONE, "readmit")
+    _check_states(frontier, given, (GONE,), "readmit")
     frontier.note(Call.READMIT, given, len(given), now)
     frontier.state.state[given] = UNKNOWN
     frontier.state.run[0].gone -= len(given)
 
 
-def _check_states(frontier: Core, pages: Array, state: int, call: str) -> None:
+def _check_states(frontier: Core, pages: Array, states: tuple[int, ...], call: str) -> None:
     if len(pages) and not (pages[0] >= 0 and pages[-1] < frontier.pages):
         raise InvariantError(f"{call}: a page is not registered; there are pages 0..{frontier.pages - 1}")
-    if np.any(frontier.state.state[pages] != state):
-        raise InvariantError(f"{call}: a page is not in the state {state}; give only pages that are")
+    if not np.isin(frontier.state.state[pages], states).all():
+        raise InvariantError(f"{call}: a page is in none of the states {states}; give only pages that are")
 
 
 # ---- queues

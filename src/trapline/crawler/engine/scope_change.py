@@ -77,8 +77,8 @@ class ScopeChange:
             sorted_out = await self._sorted_out(reading)
             if sorted_out is None:
                 return None
-            left, returning = sorted_out
-            self._frontier.withdraw(left, now)
+            left, unreached, returning = sorted_out
+            self._frontier.withdraw([*left, *unreached], now)
             before = self._frontier.discoveries
             self._frontier.readmit(returning, now)
             listed = np.array([one.page for one in reading.listed_pages()], np.int32)
@@ -93,18 +93,22 @@ class ScopeChange:
                 return None
         return ScopeCounts(len(left), self._frontier.discoveries - before)
 
-    async def _sorted_out(self, reading: Reading) -> tuple[list[int], list[int]] | None:
-        """Return the waiting pages that are out of scope, and the pages in scope that an earlier change took out of their queues."""
+    async def _sorted_out(self, reading: Reading) -> tuple[list[int], list[int], list[int]] | None:
+        """Return the waiting pages that are out of scope; the known pages out of scope that were too deep so far, to which links may
+        lead later; and the pages in scope that an earlier change took out of their queues."""
         states = self._frontier.page_states.copy()
         attempted = np.zeros(len(states), np.bool_)
         for (page,) in reading.connection.execute(_ATTEMPTED):
             attempted[page] = True
-        left, returning = [], []
+        left, unreached, returning = [], [], []
+        extras = set(self._resolver.extra_pages.among(np.arange(len(states))))
         for page, _, url in reading.pages():
             if page % _URLS_AT_ONCE == 0 and not await self._goes_on(f"comparing pages with the new scope: {page:,}"):
                 return None
             if states[page] == WAITING and not self._admits(page, url):
                 left.append(page)
+            elif states[page] == UNKNOWN and page not in extras and self._is_outside(url):
+                unreached.append(page)
             elif (
                 states[page] == GONE
                 and not attempted[page]
@@ -113,13 +117,16 @@ class ScopeChange:
                 and self._resolver.is_ours(url)
             ):
                 returning.append(page)
-        return left, returning
+        return left, unreached, returning
 
     def _admits(self, page: int, url: str) -> bool:
         rules = self._frontier.rules
         limit = rules.depth_dynamic if is_dynamic(url) else rules.depth_static
         is_near = not limit or int(self._frontier.page_depths[page]) <= limit
         return self._resolver.is_seed(url) or (is_near and not self._resolver.why_rejected(url))
+
+    def _is_outside(self, url: str) -> bool:
+        return bool(self._resolver.why_rejected(url)) and not self._resolver.is_seed(url)
 
     async def _follow(self, linked: Iterable[tuple[int, Array]], now: float, doing: str) -> int | None:
         """Discover the pages that fetched pages link to, and that were never in a queue. Return the number of fetched pages. None:
