@@ -389,7 +389,7 @@ def test_an_internal_error_ends_the_crawl_and_leaves_a_resumable_folder(
     folder, own = tmp_path / "out", FetchResults.answered
 
     def broken(self: FetchResults, *args: Any) -> Any:
-        if self.tally.fetched == 7:
+        if self._tally.fetched == 7:
             raise kind("site 3")
         return own(self, *args)
 

@@ -118,6 +118,11 @@ class Node:
             self._open_refetch(manifest, self._state.refresher)
         self._begin(options, new)
 
+    @property
+    def results(self) -> "Node":
+        """Where a handover looks for the intake of signals."""
+        return self
+
     def _open_exchange(self, manifest: Manifest) -> None:
         journal, options, state = Journal(), manifest.options, self._state
         self.frontier.journal = journal

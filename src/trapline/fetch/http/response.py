@@ -35,10 +35,10 @@ class Response:
     keep_alive: bool  # another request may follow on this connection
     wire: bytes = b""  # the body as received
     body: bytes = b""  # without chunk framing; the same object as `wire` if it was not chunked
-    trailers: int = 0  # bytes of trailers and of the empty line at the end of `wire`; 0: it was not chunked
     truncated: str = ""  # "length", "time" or SKIPPED: why the body is incomplete; "": it is complete
     allowed: int = 0  # requests that the server still accepts on this connection (Keep-Alive: max=); 0: not given
     allowed_s: int = 0  # seconds that the server waits for the next request (Keep-Alive: timeout=); 0: not given
+    trailers: int = 0  # bytes of trailers and of the empty line at the end of `wire`; 0: it was not chunked
     hung_up: bool = False  # we closed the connection for further requests, whatever the server intended
     # Set by the connection:
     first_byte_s: float = 0.0  # from sending the request to the first byte
