@@ -151,7 +151,7 @@ def test_a_resumed_crawl_may_have_other_settings_of_sites(tmp_path: Path) -> Non
         ("[crawl]\ndelay = 3", "[crawl]: options belong to no table; remove this line"),
         ("delay = [1]", "delay is [1]; write a number or a text in quotes"),
         ("delay = 'soon'", "'soon' is not a number of seconds"),
-        ("connections = 1.5", "'1.5' is not a whole number"),
+        ("connections = 1.5", "'1.5' is not a whole number. (in the file of --config; see: trapline crawl --help)"),
         ("insecure = 'yes'", "insecure is 'yes'; write true or false"),
         ("delay = ", "cannot be read as TOML"),
         ("refresh-share = 0.1", "--refresh-share has no effect without refreshing"),

@@ -196,7 +196,7 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--ids-per-site",
             type=count(1),
-            help="For a graph without URLs: number of consecutive pages per site.  [default: all pages are one site]",
+            help="For a graph without URLs: every N consecutive pages are one site.  [default: all pages are one site]",
         ),
         click.option("--dangling", is_flag=True, help="Include pages that a crawl saw links to but did not fetch."),
     ):

@@ -131,7 +131,7 @@ REFRESH = Section(
             "refresh_price",
             real(),
             None,
-            "Refetch only pages of at least this value, before new pages. [use --refresh-share]",
+            "Refetch pages worth this or more before new pages, no others. [use --refresh-share]",
         ),
         (
             "--refresh-rate",

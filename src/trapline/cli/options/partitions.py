@@ -133,7 +133,7 @@ LIVE = Section(
         ),
         (
             "--replicate", "replicate", count(1, MOST_REPLICATED), None,
-            "Add the N most linked URLs of --in-links to the seeds. No process sends these URLs.",
+            "Add the N most linked URLs of --in-links to the seeds. They are never exchanged.",
         ),
         (
             "--in-links", "in_links", (click.Path(path_type=Path, exists=True), "DIR"), None,
@@ -141,7 +141,7 @@ LIVE = Section(
         ),
         (
             "--own-hosts", "own_hosts", Many("HOST"), (),
-            "Crawl only your HOST and its subdomains; no delay between processes. Repeatable.",
+            "Crawl only your HOST and its subdomains; delays hold per process. Repeatable.",
         ),
     ),
 )  # fmt: skip

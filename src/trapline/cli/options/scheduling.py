@@ -94,7 +94,7 @@ BATCHES = Section(
             "batch_least_active",
             count(0),
             0,
-            "Choose the next batch as soon as fewer connections than this are active.",
+            "Also choose the next batch when fewer connections than this are active.",
         ),
         (
             "--rescore",

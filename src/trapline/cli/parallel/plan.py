@@ -69,7 +69,7 @@ _GRAPH = Section(
             "ids_per_site",
             count(1),
             None,
-            "For a graph without URLs: number of consecutive pages per site. [all pages are one site]",
+            "For a graph without URLs: every N consecutive pages are one site. [all pages are one site]",
         ),
     ),
 )
@@ -105,8 +105,9 @@ class PlanOptions:
 def plan(options: PlanOptions, as_json: bool) -> None:
     """Plan a crawl: how many processes it needs, their mode, the coverage, and how often they exchange URLs.
 
-    The plan follows Cho and Garcia-Molina (2002), with costs measured on Trapline; see docs/parallel-plan.md. It ignores politeness:
-    a large site takes long, however many processes there are. The last row of the table is the command to run.
+    The plan follows Cho and Garcia-Molina (2002), with costs measured on Trapline; see docs/parallel-plan.md. It leaves out the
+    delays of politeness. With them, a large site takes long, however many processes there are.
+    The last row of the table is the command to run.
     """
     from trapline.parallel.simulated import planning
 

@@ -51,10 +51,11 @@ class AccessLogFile(NamedTuple):
 @click.option("--robots", is_flag=True, help="Also count requests of crawlers and of clients without a user agent.")
 @click.option("--again", is_flag=True, help="Count the log again, even if it was read before.")
 def accesses(folder: Path, logs: Sequence[str], site: str, robots: bool, again: bool) -> None:
-    """Read access logs, to learn how often people access the pages of the crawl in DIR. LOG may be gzipped; -: stdin.
+    """Read access logs, to learn how often people access the pages of the crawl in DIR. LOG may be gzipped, or - for stdin.
 
     A LOG is in the combined log format of web servers, or each line has a URL, a tab, and a count or a time in seconds since 1970.
-    The crawl adds up all accesses since its start, so the logs of all sites must cover the same time. See docs/signals.md.
+    The crawl adds up all accesses and ignores when they happened, so the logs of all sites must cover the same period. See
+    docs/signals.md.
     """
     from trapline.crawler.files.layout import connect
     from trapline.parallel.folder.merged import brought_up

@@ -92,7 +92,7 @@ _WORLD = Section(
             "calibrated",
             None,
             False,
-            "Publish each update time with the probability --schedule-precision, instead of 1.",
+            "Publish a probability with each update time: the value of --schedule-precision, instead of 1.",
         ),
         (
             "--cycle",

@@ -72,7 +72,7 @@ _HOW = Section(
             "calibrated",
             None,
             False,
-            "Figure 5: publish each update time with the precision of its schedule as its probability, instead of 1.",
+            "Figure 5: publish a probability with each update time: the precision of the schedule, instead of 1.",
         ),
     ),
 )

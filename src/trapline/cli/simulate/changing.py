@@ -90,7 +90,7 @@ REFRESH = Section(
             "prices",
             (str, "X,..."),
             None,
-            "Refetch only pages of at least this value, before new pages. [use --refresh-share]",
+            "Refetch pages worth this or more before new pages, no others. [use --refresh-share]",
         ),
         ("--refresh-rate", "rate", real(1e6), None, "Maximum number of refetches per second, on average. [unlimited]"),
     ),

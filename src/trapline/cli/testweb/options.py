@@ -49,7 +49,7 @@ GRAPH = Section(
             "ids_per_site",
             count(1),
             None,
-            "For a graph without URLs: number of consecutive pages per site. [all pages are one site]",
+            "For a graph without URLs: every N consecutive pages are one site. [all pages are one site]",
         ),
     ),
 )

@@ -199,11 +199,10 @@ class UnansweredSeeds:
     def tried_again_at(self, seconds: float) -> None:
         """Complete the last note, whose visit has ended. `seconds`: until the next visit may begin."""
         if self._new:
-            is_last = self._abandon == 1
-            after = "the crawl does not try again" if is_last else f"next attempt in {duration(seconds)}"
-            self.notes.append(
-                f"{self._new}; {after}, {counted(self._abandon, 'attempt')} at most (--max-failed-visits)"
-            )
+            after = f"next attempt in {duration(seconds)}, {counted(self._abandon, 'attempt')} at most (--max-failed-visits)"
+            if self._abandon == 1:
+                after = "the crawl does not try again (--max-failed-visits 1)"
+            self.notes.append(f"{self._new}; {after}")
             self._new = ""
 
 
