@@ -75,6 +75,25 @@ def test_a_page_brings_its_files_from_any_host_and_stylesheets_bring_theirs(monk
     assert set(states(stage).values()) == {"fetched", "with links"} and requisites_of(stage).queue.fetched == 6
 
 
+def test_files_that_links_lead_to_too_bring_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are fetched as pages, and are still stylesheets and images of pages."""
+    stage = Stage(monkeypatch, scope="host", requisites=True)
+    page = b"<link rel=stylesheet href=/a.css><a href=/a.css>source</a><a href=/logo><img src=/logo></a>"
+    site = {
+        "127.0.0.1/": (200, {}, page),
+        "/a.css": (200, CSS, b"@import 'c.css'; a{b:url(d.png)}"),
+        "/c.css": (200, CSS, b"@import 'a.css'; a{b:url(e.woff)}"),
+        "/logo": (302, {"Location": f"{B}/logo.png"}, b""),
+        **dict.fromkeys(("/d.png", "/e.woff", "/logo.png"), (200, PNG, b"x")),
+    }
+    requested = answers(stage, site)
+    assert Counter(requested) == Counter(
+        ["127.0.0.1" + path for path in ("/", "/a.css", "/c.css", "/d.png", "/e.woff", "/logo")]
+        + ["127.0.0.2/logo.png"]
+    )
+    assert stage.crawler.tally.fetched == 2 and requisites_of(stage).queue.fetched == 4
+
+
 def test_requisites_keep_the_delay_the_pause_and_half_of_a_visit(monkeypatch: pytest.MonkeyPatch) -> None:
     seeds = [f"{A}/{n}" for n in range(8)]
     stage = Stage(monkeypatch, seeds, scope="host", requisites=True, rules=Rules(delay_s=15.0, per_connection=6))

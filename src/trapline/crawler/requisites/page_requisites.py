@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.engine.judge import FetchVerdict
+from trapline.crawler.engine.records import PageRequisite
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.requisites import requisite_queue
 from trapline.crawler.requisites.requisite_queue import RequisiteQueue
@@ -59,9 +60,15 @@ class PageRequisites:
     # ---- what names requisites
 
     def read_page(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
-        """Take in a page that was fetched."""
-        self.queue.fetched_as_page(page)
-        if not 200 <= response.status < 300 or not verdict.body or not is_html(verdict.mime, verdict.body):
+        """Take in a page that was fetched. It may be a file that other pages need, because a link or a sitemap leads to it too."""
+        requisite = self.queue.fetched_as_page(page)
+        if requisite is not None and 300 <= response.status < 400:
+            self._want_targets(requisite, url, verdict, now)
+        if not 200 <= response.status < 300:
+            return
+        if verdict.mime == _CSS:
+            self._read_style(page, url, response, 0, now)
+        if not verdict.body or not is_html(verdict.mime, verdict.body):
             return
         from trapline.fetch.html.requisites import (
             read_requisites,  # imported late, because its kernel is only needed here
@@ -132,10 +139,14 @@ class PageRequisites:
         is_redirect, html = 300 <= response.status < 400, is_html(verdict.mime, response.body)
         self.queue.finished(page, requisite_queue.WITH_LINKS if html or is_redirect else requisite_queue.FETCHED)
         if is_redirect:
-            targets = (Requisite(requisite.role, href) for href in verdict.links)
-            self._want(targets, url, requisite.level + 1, page, now)
+            self._want_targets(requisite, url, verdict, now)
         elif verdict.mime == _CSS or (requisite.role == STYLESHEET and not html):
             self._read_style(page, url, response, requisite.level, now)
+
+    def _want_targets(self, requisite: PageRequisite, url: str, verdict: FetchVerdict, now: float) -> None:
+        """Let the target of a requisite that redirects be requested."""
+        targets = (Requisite(requisite.role, href) for href in verdict.links)
+        self._want(targets, url, requisite.level + 1, requisite.page, now)
 
 
 def _charset(response: Response) -> str | None:

@@ -109,8 +109,9 @@ class RequisiteQueue(ExtraQueue[PageRequisite]):
                 self._note(one._replace(state=WAITING))
                 self._wait(page)
 
-    def fetched_as_page(self, page: int) -> None:
-        self._as_pages.pop(page, None)
+    def fetched_as_page(self, page: int) -> PageRequisite | None:
+        """Note that a page was fetched. Return the requisite if it waited as a page."""
+        return self._as_pages.pop(page, None)
 
     def _note(self, one: PageRequisite, is_news: bool = True) -> None:
         if one.page >= len(self._codes):
