@@ -13,6 +13,7 @@ from trapline.crawler.inspect.database_reader import opened
 from trapline.crawler.inspect.summary import span_of, write_summary
 from trapline.errors import ConfigError
 from trapline.frontier import FETCHED
+from trapline.report.together import _seconds_of_crawling
 
 DOCS = Path(__file__).parents[2] / "docs" / "crawl-summary.md"
 
@@ -68,6 +69,19 @@ def test_the_time_between_two_runs_does_not_count(tmp_path: Path) -> None:
         before = span_of(database).seconds
         database.execute("update progress set at = at + 1000 where rowid > 60")
         database.execute("update fetch set started = started + 1000 where started > ?", (BEGAN + before / 2,))
+    assert span_of(opened(folder)).seconds == pytest.approx(before, abs=1e-5)
+
+
+def test_a_run_that_was_killed_before_its_first_request_does_not_count(tmp_path: Path) -> None:
+    folder = write_crawl(tmp_path, *simulated(100, 5))
+    with sqlite3.connect(folder / "crawl.db") as database:
+        before, times = span_of(database).seconds, _seconds_of_crawling(database, np.array([BEGAN, BEGAN + 5.0]))
+        columns = "errors, bytes, known, waiting, sites, active, quality"
+        database.execute(
+            f"insert into progress (rowid, at, seconds, pages, {columns})"
+            f" select -1, {BEGAN - 1000}, 0.001, 0, {columns} from progress where rowid = 1"
+        )
+        assert _seconds_of_crawling(database, np.array([BEGAN, BEGAN + 5.0])) == pytest.approx(times, abs=1e-5)
     assert span_of(opened(folder)).seconds == pytest.approx(before, abs=1e-5)
 
 

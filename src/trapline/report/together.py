@@ -215,8 +215,13 @@ def _log(database: Connection, number: Ids) -> tuple[FetchLog, Ids]:
 
 def _seconds_of_crawling(database: Connection, moments: Floats) -> Floats:
     """Return the seconds since the first request, without the time between two runs."""
-    since = moments - span_of(database).began
+    began = span_of(database).began
+    since = moments - began
     at, seconds = _columns(database, "at, seconds")
+    at, seconds = (
+        at[at >= began],
+        seconds[at >= began],
+    )  # earlier runs were killed before their first request was on disk
     if not len(at):
         return since
     idle = np.maximum.accumulate(at - at[0] - (seconds - seconds[0]))

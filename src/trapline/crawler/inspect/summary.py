@@ -49,7 +49,7 @@ REJECTED = {
 """Texts for the reasons why links are rejected."""
 MOST_TYPES = 20
 _FIRST_AND_LAST = """select at, seconds from progress
-where rowid in ((select min(rowid) from progress), (select max(rowid) from progress)) order by rowid"""
+where rowid in ((select min(rowid) from progress where at >= ?), (select max(rowid) from progress)) order by rowid"""
 
 
 class Span(NamedTuple):
@@ -144,7 +144,8 @@ def span_of(database: sqlite3.Connection) -> Span:
     """Return the time from the first request to the last commit.
 
     Each commit has the progress at its moment, and there is a commit when the crawl ends. Between two runs the clock
-    goes on and the seconds of crawling do not, which gives the idle time.
+    goes on and the seconds of crawling do not, which gives the idle time. Runs that were killed before their first request
+    was on disk do not count.
     """
     first, last = math.inf, -math.inf
     for table in ("fetch", "robots"):
@@ -153,7 +154,7 @@ def span_of(database: sqlite3.Connection) -> Span:
             first, last = min(first, begin), max(last, end)
     if first > last:
         return Span(0.0, 0.0)
-    clock = [at - seconds for at, seconds in database.execute(_FIRST_AND_LAST)]
+    clock = [at - seconds for at, seconds in database.execute(_FIRST_AND_LAST, (first,))]
     (last_at,) = database.execute("select max(at) from progress").fetchone()
     return Span(first, max(last, last_at or last), max(clock[-1] - clock[0], 0.0) if clock else 0.0)
 
