@@ -55,7 +55,7 @@ def test_the_last_row_is_a_command_that_crawl_accepts(tmp_path: Path, capsys: py
         )  # so the options passed, which are checked before the folder
     few = ("--every", "7d", "--pages", "10000000", "--link", "100kbit")
     assert "--processes 14 --exchange-every 44642" in shown(*few)["command"]  # 10^7 pages, 14 processes, 16 exchanges
-    assert "--exchange-every 1163428" in shown("--every", "7d")["command"]  # 10^6 URLs wait, at .86 a page
+    assert "--exchange-every 667664" in shown("--every", "7d")["command"]  # 10^6 URLs wait, at 1.5 a page
     assert "at most 64 processes" in shown("--every", "2h")["command"]
     found = json.loads(CliRunner().invoke(plan, [*GENERIC, "--every", "2h", "--json"]).output)
     assert found["processes"] > 64 and found["command"] is None
