@@ -30,6 +30,7 @@ from trapline.crawler.recrawl.published_lists import Offload, PublishedLists
 from trapline.crawler.recrawl.signal_intake import SignalIntake
 from trapline.crawler.requisites.page_requisites import PageRequisites
 from trapline.crawler.store.outbox import Outbox
+from trapline.fetch import failure
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
 from trapline.fetch.http.response import Response, response_of
@@ -261,6 +262,12 @@ class Stage:
         wire.answers(status, {"Content-Type": "text/plain", **headers}, body)
         self.passes(1.0)
         return wire
+
+    def refuses(self) -> None:
+        """Refuse the newest connection, and let the crawler react."""
+        self.wires[-1].why_not_connected = failure.CONNECTION_REFUSED
+        self.wires[-1].ends(failure.CONNECT)
+        self.passes(0.0)
 
     # ---- results of the crawl
 

@@ -22,7 +22,7 @@ def loads(*sites: tuple[float, ...]) -> SiteLoads:
     """Sites as (pages, k, w, pause, answer, address), without settings of their own."""
     pages, k, w, pause, answer, address = np.array(sites, np.float64).reshape(-1, 6).T
     zero, none = np.zeros(len(pages)), np.full(len(pages), np.nan)
-    return SiteLoads(pages, k, w, pause, answer, zero, zero, address, none, none)
+    return SiteLoads(pages, k, w, pause, answer, zero, zero, address, none, none, zero)
 
 
 def options(**changes: Any) -> CrawlOptions:
@@ -97,6 +97,20 @@ def test_the_settings_of_a_site_are_no_crawl_delay(
     stage.opens((200, {}, b"User-agent: *\nCrawl-delay: %d" % demanded_s if demanded_s else b""))
     found = pace(site_loads(stage.frontier, stage.sites, 1.0, stage.web.now()), stage.options)
     assert found.limit == limit and text in found.text and ("--delay 0" in found.text) == (limit == "delay")
+
+
+@pytest.mark.parametrize(("pages", "limit"), [(5, "back-off"), (1_000, "delay")])
+def test_a_site_that_waits_after_a_failed_visit_is_limited_by_its_back_off(
+    monkeypatch: pytest.MonkeyPatch, pages: int, limit: str
+) -> None:
+    rules = Rules(delay_s=0.5, ip_delay_s=0.0, per_connection=2, backoff_s=60.0)
+    stage = Stage(monkeypatch, [f"{A}/{number}" for number in range(pages)], rules=rules)
+    stage.refuses()
+    found = pace(site_loads(stage.frontier, stage.sites, 0.5, stage.web.now()), stage.options)
+    assert found.limit == limit and ("--delay 0" in found.text) == (limit == "delay")
+    assert limit == "delay" or found.text.startswith(
+        "one site, in back-off for 60 s after failed visits (--backoff): at"
+    )
 
 
 def test_bandwidth_and_speed_limit_a_crawl_without_delays() -> None:

@@ -14,4 +14,5 @@ ROBOTS = "robots"  # disallowed by robots.txt; no request was made
 HTTP = "http"  # a response with a status of 400 or above
 STOPPED = "stopped"  # abandoned, because the crawl was stopped
 
+CONNECTION_REFUSED = "connection refused"  # the reason of CONNECT, in the words of the system, if nothing listens there
 KINDS = (DNS, ADDRESS, CONNECT, TLS, CLOSED, TIMEOUT, PROTOCOL, TOO_LARGE, ENCODING, MIME, ROBOTS, HTTP, STOPPED)

@@ -175,6 +175,7 @@ ENDS = {
     "max-time": "--max-time",
     "max-bytes": "--max-bytes",
     "proxy-lost": "the proxy was not available",
+    "unreachable": "no seed could be reached",
     "drained": "nothing was left to fetch",
     "interrupted": "Ctrl-C",
     "terminated": "SIGTERM",

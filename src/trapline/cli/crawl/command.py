@@ -64,7 +64,7 @@ def _crawl_alone(urls: tuple[str, ...], requested: Requested) -> int:
     note(prepared.notes, given["quiet"])
     compile_for(prepared, given["quiet"])
     folder = resume or given["output"]
-    announce(prepared.options, folder, given["quiet"])
+    announce(prepared.options, folder, given["quiet"], prepared.new)
     return say(_crawled(prepared, given["plain"], given["quiet"]), folder, given)
 
 

@@ -43,23 +43,35 @@ def say(summary: dict[str, Any], folder: Path, given: dict[str, Any]) -> int:
 
 def _exit_code(summary: dict[str, Any], folder: Path) -> int:
     """Return the exit code. If the crawl fetched nothing, print why."""
-    from trapline.crawler.engine.status import BY_HAND
+    from trapline.crawler.engine.status import BY_HAND, UNREACHABLE
 
     if summary["pages_fetched"] or summary["stopped_by"] in BY_HAND:
         return 0
-    print_line(
-        f"trapline: error: no page was fetched: {_why_nothing(summary)}; see: trapline explain {folder} URL", err=True
-    )
+    is_unreachable = summary["stopped_by"] == UNREACHABLE
+    cure = "check the address, then run: trapline crawl --resume" if is_unreachable else "see: trapline explain"
+    what = folder if is_unreachable else f"{folder} URL"
+    print_line(f"trapline: error: no page was fetched: {_why_nothing(summary)}; {cure} {what}", err=True)
     return NOTHING_FETCHED
 
 
 def _why_nothing(summary: dict[str, Any]) -> str:
     """Return why a crawl fetched no page.
 
-    >>> _why_nothing({"errors_by_kind": {"connect": 5}, "forbidden_by_robots": 1, "redirects": 0})
-    '5 errors (connect), 1 page forbidden by robots.txt'
+    >>> numbers = {"errors_by_kind": {"connect": 5}, "forbidden_by_robots": 1, "redirects": 0}
+    >>> _why_nothing({**numbers, "abandoned_sites_by_kind": {"dns": 1}, "stopped_by": "drained"})
+    '5 errors (connect), 1 site with no address, 1 page forbidden by robots.txt'
     """
-    reasons = [f"{counted(number, 'error')} ({kind})" for kind, number in summary["errors_by_kind"].items()]
+    from trapline.crawler.engine.status import UNREACHABLE
+    from trapline.crawler.inspect.summary import ABANDONED
+    from trapline.fetch import failure
+
+    causes = {failure.CONNECT: failure.CONNECTION_REFUSED} if summary["stopped_by"] == UNREACHABLE else {}
+    reasons = [
+        f"{counted(number, 'error')} ({causes.get(kind, kind)})" for kind, number in summary["errors_by_kind"].items()
+    ]
+    for kind in (failure.DNS, failure.ADDRESS):
+        if sites := summary["abandoned_sites_by_kind"].get(kind):
+            reasons.append(f"{counted(sites, 'site')} with {ABANDONED[kind]}")
     if summary["redirects"]:
         reasons.append(f"{counted(summary['redirects'], 'redirect')}{_to_rejected(summary)}")
     if summary["forbidden_by_robots"]:
@@ -93,6 +105,7 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
             f" stopped by: {stopped_by(summary['stopped_by'])}",
             f"{counted(summary['urls_known'], 'URL')} known on {counted(summary['sites'], 'site')}{_besides(summary)};"
             f" politeness violations: {summary['politeness_violations']}",
+            *_errors(summary, folder),
             *_followed(summary),
             *_parallel(summary),
             *_handled(summary, folder),
@@ -104,6 +117,11 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
             + (f"; continue: trapline crawl --resume {folder}" if summary["stopped_by"] in BY_HAND else ""),
         )
     )
+
+
+def _errors(summary: dict[str, Any], folder: Path) -> Iterator[str]:
+    if summary["errors"]:
+        yield f"errors: {counts(summary['errors_by_kind'], {})}; for the URLs of the last ones, run: trapline status {folder}"
 
 
 def _besides(summary: dict[str, Any]) -> str:

@@ -47,9 +47,11 @@ def note(notes: Iterable[str], quiet: bool) -> None:
         say(f"trapline: note: {text}", err=True)
 
 
-def announce(options: "CrawlOptions", folder: Path, quiet: bool) -> None:
-    """Print what the crawl is about to do, how long a site takes, and how to stop."""
-    for line in () if quiet else (_scope(options), _pace(options), _stop(folder)):
+def announce(options: "CrawlOptions", folder: Path, quiet: bool, is_new: bool = True) -> None:
+    """Print what the crawl is about to do, how long a site takes, and how to stop. `is_new`: False for a resumed crawl in one
+    process, whose time follows from its waiting pages (`announce_waiting`)."""
+    pace = [_pace(options)] if is_new else []
+    for line in () if quiet else (_scope(options), *pace, _stop(folder)):
         say(line, err=True)
 
 

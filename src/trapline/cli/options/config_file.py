@@ -63,7 +63,7 @@ def _read(context: click.Context, _: click.Parameter, file: Path | None) -> None
             raise ConfigError(f"--config {file}: there is no option {key!r}; {nearest(key, params)}")
         if param.name in found:
             raise ConfigError(f"--config {file}: {key} is given twice, with a dash and with an underscore; remove one")
-        found[param.name] = _typed(file, key, param, value)
+        found[param.name] = _checked(context, f"--config {file}: {key}", param, _typed(file, key, param, value))
     context.default_map = {**(context.default_map or {}), **found}
 
 
@@ -92,6 +92,15 @@ def name_of(param: click.Parameter) -> str:
     return param.opts[-1].removeprefix("--").replace("_", "-")
 
 
+def _checked(context: click.Context, where: str, param: click.Parameter, value: Any) -> Any:
+    """Return the value. An error names the file and the key; click would name the option, which nobody typed."""
+    try:
+        param.type_cast_value(context, value)
+    except click.BadParameter as error:
+        raise ConfigError(f"{where}: {error.message.rstrip('.')}") from None
+    return value
+
+
 def _typed(file: Path, key: str, param: click.Parameter, value: Any) -> Any:
     """Return the value as a user would have typed it, for click to convert and to check."""
     if isinstance(param, click.Option) and param.is_flag:
@@ -100,6 +109,8 @@ def _typed(file: Path, key: str, param: click.Parameter, value: Any) -> Any:
         return value
     if param.multiple or param.nargs == -1:
         return [_text(file, key, one) for one in (value if isinstance(value, list) else [value])]
+    if key == "seeds" and (isinstance(value, list) or "://" in f"{value}"):
+        raise ConfigError(f"--config {file}: seeds names a file with one URL per line; list URLs in urls = [...]")
     if isinstance(param.type, ValueList) and isinstance(value, list):
         return ",".join(_text(file, key, one) for one in value)
     return _text(file, key, value)

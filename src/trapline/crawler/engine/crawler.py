@@ -22,7 +22,7 @@ from trapline.crawler.engine.other_partitions import OtherPartitions
 from trapline.crawler.engine.out_of_band import OutOfBandFetches
 from trapline.crawler.engine.page_quality import PageScoring
 from trapline.crawler.engine.records import VISITS, AbandonedSite, CrawlProgress
-from trapline.crawler.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, CrawlTally, next_visit
+from trapline.crawler.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, UNREACHABLE, CrawlTally, next_visit
 from trapline.crawler.engine.waiting_visits import WaitingVisits
 from trapline.crawler.engine.world import Timer, World
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch
@@ -317,9 +317,6 @@ class Crawler:
         """End a visit. `fruitless`: it brought no page. A site with some bad pages among good ones is not abandoned."""
         now = self._world.now()
         self.frontier.finish(visit, outcome, now)
-        self.results.unanswered_seeds.tried_again_at(
-            max(self.frontier.open_at(site.id) - now, 0.0) if outcome.failed else 0.0
-        )
         self.out_of_band.over(visit)
         if self.refetch is not None:
             self.refetch.over(visit, site, now)
@@ -327,10 +324,27 @@ class Crawler:
         if outcome.failed and not visit.pages:
             self.extra.visit_failed(site.id)
         self.extra.visit_for(site.id)
-        failures = self.frontier.failed_visits(site.id)
-        if fruitless and failures >= self._settings.abandon and not self._has_pages_of(site):
+        failures, seeds = self.frontier.failed_visits(site.id), self.results.unanswered_seeds
+        if not outcome.failed:
+            seeds.refused.discard(site.id)
+        is_end = self._is_unreachable()
+        seeds.visit_ended(max(self.frontier.open_at(site.id) - now, 0.0) if outcome.failed else 0.0, failures, is_end)
+        if is_end:
+            self.stop(UNREACHABLE)
+        elif fruitless and failures >= self._settings.abandon and not self._has_pages_of(site):
             self.abandon(site, VISITS, f"{counted(failures, 'failed visit')} in a row")
         self.soon()
+
+    def _is_unreachable(self) -> bool:
+        """Return whether nothing was fetched, and every site refuses connections at all of its addresses or was abandoned. The
+        address of a seed is then wrong or its server is not running; the back-off is for sites that answered before."""
+        refused, tally = self.results.unanswered_seeds.refused, self.tally
+        if not refused or self.active or self.others is not None or tally.fetched or tally.redirects:
+            return False
+        if len(refused) + sum(tally.abandoned_sites.values()) < self.link_resolver.own_sites:
+            return False
+        sites = self.link_resolver.sites
+        return all(self.frontier.failed_visits(site) >= len(sites[site].addresses) for site in refused)
 
     def _has_pages_of(self, site: Site) -> bool:
         """Return whether pages of the site are to be fetched again. Such a site is not abandoned: one that is down for an hour
@@ -344,6 +358,9 @@ class Crawler:
         self.tally.abandoned_sites[kind] += 1
         self.outbox.abandoned_sites.append(AbandonedSite(site.id, now, kind, why))
         self.extra.abandoned(site.id)
+        self.results.unanswered_seeds.refused.discard(site.id)
+        if self._is_unreachable():
+            self.stop(UNREACHABLE)
         self.soon()
 
     # ---- progress

@@ -63,7 +63,7 @@ class FetchResults:
         self._settings, self._scoring, self._tally = settings, scoring, tally
         self._out_of_band, self.refetch, self.signal_intake = out_of_band, refetch, signal_intake
         self._published_lists, self._requisites, self.others = published_lists, requisites, others
-        self.unanswered_seeds = UnansweredSeeds(settings.abandon)
+        self.unanswered_seeds = UnansweredSeeds(settings.abandon, frontier.rules)
         self.scope_notes: list[str] = []  # for the user: redirects of seeds that the scope followed
         self.stream: PageStream | None = None  # to the program that takes the pages; None: there is none
 
@@ -232,6 +232,10 @@ class FetchResults:
         result = OUT_OF_BAND if visit in self._out_of_band else SITE_FAILED
         if site.robots is None and self._link_resolver.is_seed(request.url):
             self.unanswered_seeds.note(request.url, why or WORDS.get(kind, kind))
+        if why == failure.CONNECTION_REFUSED:
+            self.unanswered_seeds.refused.add(site.id)
+        else:
+            self.unanswered_seeds.refused.discard(site.id)
         self.keep(no_answer(visit, site, request, result, kind, "", self._world.now()))
 
     def disallowed(self, visit: Visit, site: Site, page: int, url: str) -> None:

@@ -17,16 +17,16 @@ from trapline.crawler.discovery.sites import Sites
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import CrawlProgress
 from trapline.frontier import Frontier
-from trapline.frontier.layout import MOST_PER_VISIT, Array
+from trapline.frontier.layout import BY_BACKOFF, MOST_PER_VISIT, Array
 from trapline.units import byte_rate, counted, duration, three_digits
 
 # What limits a crawl. Names are part of `status --json`.
 DELAY, SITE_DELAY, CRAWL_DELAY, ADDRESS = "delay", "site-delay", "crawl-delay", "address"
-CONNECTIONS, BANDWIDTH, ANSWERS, SPEED = "connections", "bandwidth", "answers", "speed"
+CONNECTIONS, BANDWIDTH, ANSWERS, SPEED, BACKOFF = "connections", "bandwidth", "answers", "speed", "back-off"
 _EVERY_S = 5.0  # between two computations, which take milliseconds for 100,000 sites
 _MOST_SHARE = 200  # a computation that takes long is repeated only after this many times its duration
 _MOST_SITES = 10_000  # the pauses of robots.txt files are read if no more sites than this have waiting pages
-_POLITENESS = (DELAY, SITE_DELAY, CRAWL_DELAY, ADDRESS)
+_POLITENESS = (DELAY, SITE_DELAY, CRAWL_DELAY, ADDRESS, BACKOFF)
 # The speed so far limits a crawl if the pages take this much longer than all other limits say. It fluctuates, most of all in crawls that
 # wait for delays.
 _CLEARLY_SLOWER = 1.5
@@ -41,7 +41,7 @@ class Pace(NamedTuple):
     visit_pages: int  # pages of one visit to the site or address that takes longest
     visit_every_s: float  # from the begin of a visit there to the next
     answer_s: float  # response time of that site
-    amount: float  # of the limit: connections, bytes per second, or pages per second
+    amount: float  # of the limit: connections, bytes per second, pages per second, or seconds of back-off
 
     @classmethod
     def from_json(cls, text: str) -> "Pace":
@@ -76,6 +76,8 @@ class Pace(NamedTuple):
             BANDWIDTH: f"{byte_rate(self.amount)} (--bandwidth)",
             ANSWERS: f"{sites}, {'' if self.sites == 1 else 'the slowest '}answers in {duration(self.answer_s)}",
             SPEED: f"{three_digits(self.amount)} pages/s so far",
+            BACKOFF: f"{sites}, {'' if self.sites == 1 else 'the slowest '}in back-off for {duration(self.amount)} after failed visits"
+            " (--backoff)",
         }[self.limit]
 
 
@@ -92,6 +94,7 @@ class SiteLoads(NamedTuple):
     group: Array  # address; sites that are not resolved have numbers of their own
     own_delay_s: Array  # that the user set for the site alone; NaN: none
     own_pause_s: Array
+    backs_off: Array  # whether failed visits are the reason of `opens_s`
 
     @property
     def visits(self) -> Array:
@@ -131,6 +134,7 @@ def site_loads(frontier: Frontier, sites: Sites, pause_s: float, now: float) -> 
         np.maximum(record["ready_at"] - now, 0.0),
         group,
         *_own_settings(sites, chosen),
+        record["delay_rule"] == BY_BACKOFF,
     )
 
 
@@ -196,7 +200,8 @@ def pace_of(loads: SiteLoads, options: CrawlOptions, progress: CrawlProgress, ra
     speed = ran.pages / ran.seconds if ran.seconds > _EVERY_S and limit not in _POLITENESS else 0.0
     if speed and wanted / speed > _CLEARLY_SLOWER * limits[limit]:
         limit, limits[SPEED] = SPEED, wanted / speed
-    amounts = {CONNECTIONS: float(options.connections), BANDWIDTH: options.bandwidth, SPEED: speed}
+    backoff_s = float(loads.opens_s[needs.slowest])
+    amounts = {CONNECTIONS: float(options.connections), BANDWIDTH: options.bandwidth, SPEED: speed, BACKOFF: backoff_s}
     return Pace(
         limit,
         int(wanted),
@@ -226,6 +231,8 @@ def _limit_of_sites(loads: SiteLoads, needs: _Needs, options: CrawlOptions) -> s
     set_pause_s = own_pause_s if has_own_pause else options.pause_s
     if needs.is_shared:
         return ADDRESS
+    if loads.backs_off[at] and 2.0 * loads.opens_s[at] > loads.seconds[at]:
+        return BACKOFF
     if loads.delay_s[at] > set_delay_s or loads.pause_s[at] > set_pause_s:
         return CRAWL_DELAY
     if waits_s <= 0.0 or 2.0 * waits_s < loads.seconds[at]:

@@ -319,6 +319,7 @@ class LiveCrawl:
 
     async def _close(self) -> dict[str, Any]:
         self._close_step("writing the last pages")
+        self._show(self._status_reporter.status(self._seconds(), self._closing))  # a crawl of an instant has notes, too
         self._web.abort()
         if self._refresh is not None:
             self._refresh.close()

@@ -18,7 +18,7 @@ from trapline.crawler.engine.pace import Pace
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, ROBOTS_FILE, CrawlProgress, Fetched
 from trapline.crawler.files.handled import HandledCounts
 from trapline.fetch import failure
-from trapline.frontier import FETCHED, REFUSED
+from trapline.frontier import FETCHED, REFUSED, Rules
 from trapline.units import counted, duration
 
 # ---- Reasons for the end of a crawl, as its folder and `summary.json` name them. The crawler and its goals decide which one applies.
@@ -28,6 +28,7 @@ MAX_PAGES, MAX_TIME, MAX_BYTES = "max-pages", "max-time", "max-bytes"
 INTERRUPTED, TERMINATED = "interrupted", "terminated"  # by Ctrl-C, by SIGTERM
 BY_HAND = (INTERRUPTED, TERMINATED)
 PROXY_LOST = "proxy-lost"  # the proxy is not available
+UNREACHABLE = "unreachable"  # nothing was fetched, and every seed refuses connections or has no address
 STOPPED = "stopped"  # by the program that takes the pages
 
 
@@ -179,16 +180,18 @@ WORDS = {
     failure.PROTOCOL: "the answer is not HTTP",
 }
 _MOST_UNANSWERED = 5
+_MOST_DOUBLINGS = 64  # of a back-off, which has its longest time long before
 
 
 class UnansweredSeeds:
     """Notes for the user, one for each of the first seeds that did not answer. The crawler adds them; the view shows each once."""
 
-    def __init__(self, abandon: int) -> None:
-        """`abandon`: number of failed visits after which a site is abandoned."""
-        self._abandon = abandon
+    def __init__(self, abandon: int, rules: Rules) -> None:
+        """`abandon`: number of failed visits after which a site is abandoned. `rules`: they have the back-off."""
+        self._abandon, self._rules = abandon, rules
         self._new = ""  # a note without the time of the next visit, which is known when the visit has ended
         self._seen: set[str] = set()
+        self.refused: set[int] = set()  # sites that refused the last connection, and are not abandoned
         self.notes: list[str] = []
 
     def note(self, url: str, why: str) -> None:
@@ -196,14 +199,29 @@ class UnansweredSeeds:
             self._seen.add(url)
             self._new = f"{url}: {why}" if len(self._seen) <= _MOST_UNANSWERED else "further seeds do not answer"
 
-    def tried_again_at(self, seconds: float) -> None:
-        """Complete the last note, whose visit has ended. `seconds`: until the next visit may begin."""
+    def visit_ended(self, seconds: float, failures: int, is_end: bool) -> None:
+        """Complete the last note, whose visit has ended. `seconds`: until the next visit may begin. `failures`: failed visits in
+        a row. `is_end`: no seed can be reached, and the crawl ends."""
         if self._new:
-            after = f"next attempt in {duration(seconds)}, {counted(self._abandon, 'attempt')} at most (--max-failed-visits)"
-            if self._abandon == 1:
-                after = "the crawl does not try again (--max-failed-visits 1)"
-            self.notes.append(f"{self._new}; {after}")
+            self.notes.append(f"{self._new}; {self._what_follows(seconds, failures, is_end)}")
             self._new = ""
+
+    def _what_follows(self, seconds: float, failures: int, is_end: bool) -> str:
+        if is_end:
+            return "no seed can be reached, so the crawl ends; check the address"
+        if self._abandon == 1:
+            return "the crawl does not try again (--max-failed-visits 1)"
+        return (
+            f"next attempt in {duration(seconds)}; the crawl gives up after {self._abandon} attempts, in"
+            f" {duration(seconds + self._later_s(failures))}; check the address; Ctrl-C ends now;"
+            " --max-failed-visits 1 gives up at the first failure"
+        )
+
+    def _later_s(self, failures: int) -> float:
+        """Return the back-off after the next attempt, until the last one."""
+        first_s, most_s, waits = self._rules.backoff_s, self._rules.backoff_most_s, self._abandon - 1
+        doubling = sum(min(first_s * 2.0**n, most_s) for n in range(failures, min(waits, _MOST_DOUBLINGS)))
+        return doubling + max(waits - _MOST_DOUBLINGS, 0) * most_s
 
 
 # ---- The status of a crawl, for display: its progress, rates of the last seconds, busiest sites, errors, and rejected links.
