@@ -24,6 +24,12 @@ class OtherVersionError(ConfigError):
     """
 
 
+class RankError(ConfigError):
+    """A rank of the user's strategy is not a finite number."""
+
+    page = -1  # whose rank it is; -1: it is the rank of a site
+
+
 class FetchError(TraplineError):
     """The remote side failed. Every crawl expects this, so the error is passed as a value in an outcome and not raised."""
 

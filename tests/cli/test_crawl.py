@@ -24,6 +24,16 @@ from trapline.fetch.limits import Limits
 from trapline.testweb import Served, build_web, serve
 
 HERE = ("http://127.0.0.1:9/", "--allow-private")
+_WRONG_RANK = """
+from trapline.frontier.ranking import page_rank
+from trapline.strategies import PageRank, Strategy, top_page
+
+@page_rank
+def rank(s, page, source, links, is_new):
+    return 1e400 - 1e400
+
+STRATEGY = Strategy("mine", PageRank("mine", rank), top_page.SITE)
+"""
 REQUIRED = {
     "pages_fetched", "errors", "bytes", "seconds", "pages_per_second", "sites", "urls_known", "politeness_violations",
     "strategy",
@@ -239,6 +249,13 @@ def test_a_seed_that_refuses_connections_is_reported_at_once_and_the_crawl_fails
     notes = [line for line in said[:-1] if "connection refused" in line]
     end = "connection refused; no seed can be reached, so the crawl ends; check the address"
     assert notes == ([] if quiet else [f"trapline: note: http://127.0.0.1:9/: {end}"]) and (len(said) == 1) == quiet
+
+
+def test_the_url_of_a_page_with_a_wrong_rank_is_named(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "mine.py").write_text(_WRONG_RANK)
+    options = ["--strategy", str(tmp_path / "mine.py"), "--quiet", "-o", str(tmp_path / "out")]
+    assert run(["crawl", *HERE, *options]) == 2
+    assert "of page 0 is not a finite number under 2^42; the page is http://127.0.0.1:9/" in capsys.readouterr().err
 
 
 def test_a_crawl_whose_pages_are_all_refused_says_so(tmp_path: Path, capsys: Captured) -> None:

@@ -34,7 +34,7 @@ from trapline.crawler.inspect.summary import write_summary
 from trapline.crawler.store.client import NoStore, Store, StoreDiedError
 from trapline.crawler.store.outbox import Stands
 from trapline.crawler.store.process import explain
-from trapline.errors import ConfigError
+from trapline.errors import ConfigError, RankError
 from trapline.processor import processor_clock
 from trapline.units import counted
 
@@ -116,10 +116,12 @@ class LiveCrawl:
             with self._watching(loop):
                 await self._web.over
                 return await self._close()
-        except BaseException:
+        except BaseException as error:
             if self._handler is not None:
                 self._handler.stop()
             await self._store.abandon()  # the store ends with the batches that it has, and the crawl can be resumed
+            if isinstance(error, RankError):
+                raise self._with_url(error) from None
             raise
 
     async def _started_store(self, loop: asyncio.AbstractEventLoop) -> "Store | NoStore":
@@ -233,8 +235,14 @@ class LiveCrawl:
         """End the crawl after an unexpected exception in a callback. The command reports it as a defect of Trapline."""
         error = context.get("exception")
         if error is not None and self._error is None:
-            self._error = error
+            self._error = self._with_url(error)
             self._web.ended()
+
+    def _with_url(self, error: BaseException) -> BaseException:
+        """Return the error. That of a page's rank also gets the URL of the page, which the frontier does not know."""
+        if not isinstance(error, RankError) or error.page < 0:
+            return error
+        return ConfigError(f"{error}; the page is {self._url_store.urls([error.page])[0]}")
 
     def _take_snapshot(self) -> None:
         """Write a snapshot. If that fails, the crawl ends; the store still commits all results, and a resume replays the log."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from trapline.compiled.array_handles import Pin
-from trapline.errors import ConfigError, InvariantError
+from trapline.errors import ConfigError, InvariantError, RankError
 from trapline.frontier.core import blocks, kernels
 from trapline.frontier.core.visits import SLOT_BITS
 from trapline.frontier.journal import Call, Journal
@@ -336,9 +336,11 @@ class Core:
             raise InvariantError(f"page {item} {_WRONG_PAGE[fault]}")
         ranked = f"page {item}" if fault == PAGE_RANK_FAULT else f"site {item}"
         rank = self.strategy.page.name if fault == PAGE_RANK_FAULT else self.strategy.site.name
-        raise ConfigError(
+        error = RankError(
             f"strategy {self.strategy.name!r}: rank {rank!r} of {ranked} is not a finite number under 2^42"
         )
+        error.page = item if fault == PAGE_RANK_FAULT else -1
+        raise error
 
     def check_group(self, group: int, sites: int) -> None:
         """Raise InvariantError if the group number is far larger than the number of sites."""
