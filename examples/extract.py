@@ -2,18 +2,40 @@
 
 import asyncio
 import json
-import re
 import sys
+from html.parser import HTMLParser
 
 import trapline
 
-HEADING = re.compile(r"<h[1-3][^>]*>(.*?)</h[1-3]", re.IGNORECASE | re.DOTALL)
+
+class Headings(HTMLParser):
+    """The text of the headings h1 to h3, without the markup inside."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._is_open = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag in ("h1", "h2", "h3"):
+            self.found.append("")
+            self._is_open = True
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("h1", "h2", "h3"):
+            self.found[-1:] = [" ".join(text.split()) for text in self.found[-1:]]
+            self._is_open = False
+
+    def handle_data(self, data: str) -> None:
+        if self._is_open:
+            self.found[-1] += data
 
 
 async def main(url: str) -> None:
     async for page in trapline.crawl(url, max_pages=1_000):
         if page.is_html:
-            found = {"url": page.url, "title": page.title, "headings": HEADING.findall(page.text)}
+            found = {"url": page.url, "title": page.title, "headings": Headings(page.text).found}
             print(json.dumps(found, ensure_ascii=False))
 
 

@@ -1,9 +1,9 @@
-"""Writes title and length of every page to pages.jsonl, as a handler of the command:
+"""Writes title and length of every page to pages-PID.jsonl, where PID is the number of the process, as a handler of the command:
 
     trapline crawl https://example.org/ -o crawl --handler examples/own_extraction.py:TitleWriter
 
 The handler is called again after `--resume`, for the pages that it has not received yet. With `--processes N` each process has
-a handler of its own, so the name of the file has the number of the process in it. For a few lines, a function will do as well:
+a handler of its own, and so a file of its own. For a few lines, a function will do as well:
 `--handler examples/own_extraction.py:print_title`.
 """
 

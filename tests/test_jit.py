@@ -23,7 +23,7 @@ from llvmlite import binding as llvm
 
 import trapline
 from tests.effort import PROOF, slow
-from trapline.cli.terminal.progress import LIVE_CRAWL, SIMULATED_CRAWL
+from trapline.cli.terminal.progress import ARCHIVED_PAGES, LIVE_CRAWL, REPORT, SIMULATED_CRAWL
 from trapline.compiled import cache_folder, jit, kernel_files
 from trapline.compiled.file_lock import alone
 from trapline.compiled.kernel_files import identity
@@ -879,7 +879,7 @@ def test_the_newest_eight_folders_unused_for_a_day_stay(tmp_path: Path) -> None:
 
 def test_what_a_command_compiles_at_its_start_exists() -> None:
     """A name without a module would leave its kernels to their first calls, without a progress line."""
-    for name in (*LIVE_CRAWL, *SIMULATED_CRAWL):
+    for name in (*LIVE_CRAWL, *SIMULATED_CRAWL, *ARCHIVED_PAGES, *REPORT):
         module, _, last = name.rpartition(".")
         found = import_module(module)
         assert hasattr(found, last) or import_module(name), name

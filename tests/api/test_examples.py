@@ -111,6 +111,17 @@ def test_extract(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert len([json.loads(line) for line in capsys.readouterr().out.splitlines()]) == 3
 
 
+def test_extract_finds_headings_without_markup(
+    server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = b"<p>no</p><h1 class=x>One <b>&amp;</b>\n two</h1>no<H2><a href=/#a>three</a></H2>"
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    with small_server(lambda host, target: head + body if target == "/docs/" else NOT_FOUND, ("127.0.0.1",)) as other:
+        run("extract.py", monkeypatch, other)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line)["headings"] == ["One & two", "three"]
+
+
 def test_crawl_to_parquet(server: SmallServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     run("crawl_to_parquet.py", monkeypatch, server, str(tmp_path / "out"))
     assert pq.read_table(tmp_path / "out" / "links.parquet").num_rows == 5

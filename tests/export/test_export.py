@@ -4,6 +4,8 @@ import csv
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 import tracemalloc
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from tests.effort import slow
 from tests.export.written_crawl import WrittenCrawl
 from trapline.cli import run
 from trapline.cli.crawl import export_command
@@ -423,3 +426,34 @@ def test_the_partitions_of_a_crawl_are_exported_as_one(tmp_path: Path) -> None:
     assert [row["warc"] for row in rows(folder, "fetches")] == [
         f"partition-{n}/warc/trapline-00000.warc.gz" for n in (0, 1)
     ]
+
+
+# ---- compilation
+
+_READY_AFTER = """
+import sys
+from trapline.cli import run
+from trapline.compiled import jit
+
+asked, real = [], jit.ready
+jit.ready = lambda *kernels, **how: asked.append(how.get("within")) or real(*kernels, **how)
+assert run(sys.argv[1:]) == 0
+unready = {kernel for kernel, _ in jit._unready}
+print(len(asked), *sorted(kernel.py_func.__name__ for kernel, _ in jit._kernels if kernel not in unready))
+"""
+_OF_REPORT = (
+    "_choose_homes _count _drop_parallel _pass _scatter _split _split_urls _turn_round _walk inversions mark_early"
+)
+
+
+@slow
+@pytest.mark.parametrize(
+    ("words", "kernels"), [("export DIR --quiet", "find_tags"), ("report DIR -o page.html", _OF_REPORT)]
+)
+def test_a_command_prepares_only_the_kernels_that_it_calls(
+    words: str, kernels: str, folder: Path, tmp_path: Path
+) -> None:
+    """Nothing is left to a first call, and nothing of the frontier or of the generator of graphs is compiled."""
+    command = [sys.executable, "-c", _READY_AFTER, *words.replace("DIR", str(folder)).split()]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert done.stdout.split() == ["1", *kernels.split()]

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from trapline.cli.options.values import count
-from trapline.cli.terminal.progress import Progress, compile_kernels
+from trapline.cli.terminal.progress import ARCHIVED_PAGES, Progress, compile_kernels
 from trapline.errors import ConfigError
 from trapline.terminal import say
 from trapline.units import counted
@@ -66,7 +66,7 @@ def export(
     from trapline.export.source import ExportSource
 
     if "links" in tables or "text" in tables:
-        compile_kernels(quiet)
+        compile_kernels(quiet, ARCHIVED_PAGES)
     target = output or folder / FOLDER
     is_shown = output == STDOUT and os.isatty(1)  # then the rows are the progress
     with (

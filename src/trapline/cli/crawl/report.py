@@ -50,12 +50,12 @@ def report(folders: tuple[Path, ...], output: Path | None, as_json: bool) -> Non
 
 
 def _one(folder: Path) -> str:
-    from trapline.cli.terminal.progress import compile_kernels, step
+    from trapline.cli.terminal.progress import step
     from trapline.report.live_page import live_page
     from trapline.report.live_record import live_record
     from trapline.report.together import records_together
 
-    compile_kernels()  # before the record: the kernels rebuild what the crawl learned about its sites
+    _compile((folder,))  # before the record: the kernels rebuild what the crawl learned about its sites
     record, judged = live_record(folder), None
     if record.summary["pages_fetched"] and record.summary["urls_known"] <= _MOST_JUDGED:
         with step("judging", record.summary["urls_known"]):
@@ -63,12 +63,27 @@ def _one(folder: Path) -> str:
     return live_page(record, judged)
 
 
+def _compile(folders: tuple[Path, ...]) -> None:
+    """Compile what the reports of these crawls need, and nothing else."""
+    from contextlib import closing
+
+    from trapline.cli.terminal.progress import REPORT, compile_kernels
+    from trapline.crawler.inspect.database_reader import opened, options
+
+    needed = REPORT
+    for folder in folders:
+        with closing(opened(folder)) as database:
+            if options(database).refresh is not None:
+                needed = (*REPORT, "trapline.refresh.core")
+    compile_kernels(within=needed)
+
+
 def _several(folders: tuple[Path, ...]) -> str:
-    from trapline.cli.terminal.progress import compile_kernels, step
+    from trapline.cli.terminal.progress import step
     from trapline.report import compare_page
     from trapline.report.together import records_together
 
-    compile_kernels()
+    _compile(folders)
     with step("reading", len(folders), "crawls"):
         records = records_together(folders)
         subtitle = f"All pages that the crawls found together: {records[0].web_size}"
@@ -84,11 +99,11 @@ def _several(folders: tuple[Path, ...]) -> str:
 def _for_machines(folders: tuple[Path, ...]) -> dict[str, Any]:
     """Return the summary and the measures of each crawl."""
     from trapline import __version__
-    from trapline.cli.terminal.progress import compile_kernels, step
+    from trapline.cli.terminal.progress import step
     from trapline.crawler.inspect.summary import summary_in
     from trapline.report.together import records_together
 
-    compile_kernels()
+    _compile(folders)
     with step("reading", len(folders), "crawls"):
         crawls = [
             {

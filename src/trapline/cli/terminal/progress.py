@@ -126,6 +126,16 @@ SIMULATED_CRAWL = (
     "trapline.graph.graph",
     "trapline.graph.pagerank",
 )
+ARCHIVED_PAGES = ("trapline.fetch.html.kernels.find_tags",)  # links and texts of stored pages
+REPORT = (
+    "trapline.graph.formats.urls._choose_homes",
+    "trapline.graph.formats.urls._split_urls",
+    "trapline.graph.graph",
+    "trapline.graph.measure._walk",
+    "trapline.graph.pagerank",
+    "trapline.simulator.log",
+    "trapline.simulator.metrics",
+)
 
 
 def compile_kernels(quiet: bool = False, within: Sequence[str] = ()) -> None:
