@@ -70,7 +70,7 @@ def _compile(folders: tuple[Path, ...]) -> None:
     from trapline.cli.terminal.progress import REPORT, compile_kernels
     from trapline.crawler.inspect.database_reader import opened, options
 
-    needed = REPORT
+    needed: tuple[str, ...] = REPORT
     for folder in folders:
         with closing(opened(folder)) as database:
             if options(database).refresh is not None:

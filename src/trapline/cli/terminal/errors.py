@@ -6,7 +6,6 @@ Exit codes: 2 the user must act, 70 a defect of Trapline (EX_SOFTWARE), 130 inte
 import os
 
 import click
-from click.core import ParameterSource
 
 from trapline.errors import ConfigError
 from trapline.terminal import say, say_text
@@ -66,11 +65,7 @@ def _own_up(error: Exception, about: str) -> int:
 
 def _where_to_look(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
-    if context is None:
-        return ""
-    name = error.param.name if isinstance(error, click.BadParameter) and error.param else None
-    is_in_file = name is not None and context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
-    return f" ({'in the file of --config; ' if is_in_file else ''}see: {context.command_path} --help)"
+    return "" if context is None else f" (see: {context.command_path} --help)"
 
 
 def _one_line(message: str) -> str:
