@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,62 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path, number: 
 
 def children(process: int) -> list[str]:
     return Path(f"/proc/{process}/task/{process}/children").read_text().split()
+
+
+# What can happen to workers and to their pipe.
+
+
+def reports_of(worker: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what a worker with this source reports, when nothing is left to claim."""
+    monkeypatch.setattr(compile_workers, "_WORKER", ("-c", worker))
+    reported: list[str] = []
+    with compile_workers.compile_workers([], 2, "", reported.append) as own:
+        assert list(own) == []
+    return reported
+
+
+@pytest.fixture
+def ten_seconds() -> Iterator[None]:
+    """Fail, instead of waiting forever."""
+
+    def fail(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(10)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_all_reports_of_a_worker_arrive(monkeypatch: pytest.MonkeyPatch, ten_seconds: None) -> None:
+    worker = "import time; print('first', flush=True); time.sleep(0.1); print('last')"
+    assert reports_of(worker, monkeypatch) == ["first", "last"]
+
+
+def test_a_stopped_worker_does_not_hold_the_command(monkeypatch: pytest.MonkeyPatch, ten_seconds: None) -> None:
+    worker = "import os, signal; print('begun', flush=True); os.kill(os.getpid(), signal.SIGSTOP)"
+    assert reports_of(worker, monkeypatch) == ["begun"]
+
+
+def test_another_process_with_the_pipe_does_not_hold_the_command(
+    monkeypatch: pytest.MonkeyPatch, ten_seconds: None
+) -> None:
+    """As a thread of the host makes one, by a fork while workers are started."""
+    start, others = compile_workers._start, []
+
+    def start_both(*arguments: Any) -> Any:
+        others.append(subprocess.Popen(["sleep", "60"], pass_fds=arguments[3:4]))
+        return start(*arguments)
+
+    monkeypatch.setattr(compile_workers, "_start", start_both)
+    try:
+        assert reports_of("print('done')", monkeypatch) == ["done"]
+        assert others[0].poll() is None
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
 
 
 # What each process takes.

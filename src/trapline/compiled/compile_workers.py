@@ -13,15 +13,19 @@ module knows nothing about numba.
 import fcntl
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from types import FunctionType
+from typing import TypeAlias
 
 from trapline.compiled.loaded_code import reached
 from trapline.errors import ConfigError
+
+Worker: TypeAlias = "subprocess.Popen[bytes]"
 
 VARIABLE = "TRAPLINE_COMPILE_PROCESSES"
 # Arguments of Python; -P: import nothing from the user's working directory
@@ -29,6 +33,7 @@ _WORKER = ("-P", "-m", "trapline.compiled.worker")
 # With fewer functions than this per process, imports and helpers that are compiled twice take more time than one more process saves.
 _FUNCTIONS_EACH = 90
 _MOST_READ = 1 << 16
+_LOOK_EVERY_MS = 100  # whether workers still run; if they all end, the pipe tells at once
 
 
 def process_count(functions: int) -> int:
@@ -105,17 +110,18 @@ def _begun(
     file.flush()
     reports, for_workers = os.pipe()
     ends.callback(os.close, reports)
+    workers = []
     try:
         for process in range(1, processes):
-            worker = _start(process, processes, file.fileno(), for_workers)
+            workers.append(worker := _start(process, processes, file.fileno(), for_workers))
             ends.callback(worker.wait)
             ends.callback(worker.kill)
     finally:
         os.close(for_workers)
-    return _until_all_end(claimed(file.fileno(), len(names), 0, processes), _Reports(reports, reported))
+    return _until_all_end(claimed(file.fileno(), len(names), 0, processes), _Reports(reports, reported), workers)
 
 
-def _start(process: int, processes: int, task_file: int, reports: int) -> "subprocess.Popen[bytes]":
+def _start(process: int, processes: int, task_file: int, reports: int) -> Worker:
     return subprocess.Popen(
         [sys.executable, *_WORKER, str(process), str(processes)],
         stdin=task_file,
@@ -132,32 +138,48 @@ def read_task(task_file: int) -> tuple[str, list[str], list[str]]:
     return task["identity"], task["path"], task["names"]
 
 
-def _until_all_end(numbers: Iterator[int], reports: "_Reports") -> Iterator[int]:
+def _until_all_end(numbers: Iterator[int], reports: "_Reports", workers: list[Worker]) -> Iterator[int]:
     for number in numbers:
         reports.read_available()
         yield number
-    reports.read_to_the_end()
+    reports.read_while(lambda: any(_is_running(worker) for worker in workers))
+
+
+def _is_running(worker: Worker) -> bool:
+    return worker.poll() is None and not _is_stopped(worker)
+
+
+def _is_stopped(worker: Worker) -> bool:
+    """Return whether a signal has stopped the worker, which may last forever."""
+    with suppress(AttributeError, OSError):  # macOS before Python 3.13; the host collects ended processes itself
+        return os.waitid(os.P_PID, worker.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+    return False
 
 
 class _Reports:
     """The names that workers write into a pipe, one per line."""
 
     def __init__(self, descriptor: int, reported: Callable[[str], None]) -> None:
+        os.set_blocking(descriptor, False)
         self._descriptor = descriptor
         self._reported = reported
         self._rest = b""
 
-    def read_available(self) -> None:
-        os.set_blocking(self._descriptor, False)
+    def read_available(self) -> bool:
+        """Read what was written so far. Return whether more can follow."""
         with suppress(BlockingIOError):
             while self._read():
                 pass
+            return False
+        return True
 
-    def read_to_the_end(self) -> None:
-        """Read until all workers have ended."""
-        os.set_blocking(self._descriptor, True)
-        while self._read():
-            pass
+    def read_while(self, workers_run: Callable[[], bool]) -> None:
+        """Read until no worker runs. A process that the host forked meanwhile can hold the pipe open for longer."""
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLIN)
+        while workers_run() and self.read_available():
+            poll.poll(_LOOK_EVERY_MS)
+        self.read_available()
 
     def _read(self) -> bool:
         found = os.read(self._descriptor, _MOST_READ)
