@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.effort import slow
-from trapline.compiled import compile_workers, jit
+from trapline.compiled import compile_workers, jit, kernel_files
 from trapline.errors import ConfigError
 
 compiled_only = pytest.mark.skipif(jit.DISABLED, reason="NUMBA_DISABLE_JIT=1: nothing is compiled")
@@ -117,8 +118,12 @@ def children(process: int) -> list[str]:
 def reports_of(worker: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what a worker with this source reports, when nothing is left to claim."""
     monkeypatch.setattr(compile_workers, "_WORKER", ("-c", worker))
+    return reports(Path("/cache"))
+
+
+def reports(cache: Path) -> list[str]:
     reported: list[str] = []
-    with compile_workers.compile_workers([], 2, "", reported.append) as own:
+    with compile_workers.compile_workers([], 2, "", cache, reported.append) as own:
         assert list(own) == []
     return reported
 
@@ -165,6 +170,49 @@ def test_another_process_with_the_pipe_does_not_hold_the_command(
         for other in others:
             other.kill()
             other.wait()
+
+
+# Where workers find the package and the cache.
+
+
+@pytest.fixture
+def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with another `trapline`, whose worker reports its cache. Only the path of this process finds it."""
+    folder = tmp_path / "trapline" / "compiled"
+    folder.mkdir(parents=True)
+    (folder / "worker.py").write_text("import os\n\ndef main():\n    print(os.environ['TRAPLINE_CACHE'])\n")
+    for package in (folder, folder.parent):
+        (package / "__init__.py").touch()
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    return tmp_path
+
+
+def test_a_worker_imports_the_package_by_the_path_of_its_host(other_package: Path) -> None:
+    assert reports(Path("/cache")) == ["/cache"]
+
+
+def test_an_entry_of_the_path_that_is_no_text_does_no_harm(
+    other_package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries: list[Any] = [other_package / "notebook", None, *sys.path]
+    monkeypatch.setattr(sys, "path", entries)
+    assert reports(Path("/cache")) == ["/cache"]
+
+
+@compiled_only
+def test_workers_fill_the_cache_that_this_process_found_at_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative TRAPLINE_CACHE means another folder after a change of the working directory."""
+    given: list[Any] = []
+
+    @contextmanager
+    def seen(*arguments: Any) -> Iterator[Iterator[int]]:
+        given.extend(arguments)
+        yield iter(())
+
+    monkeypatch.setattr(jit, "compile_workers", seen)
+    monkeypatch.setenv("TRAPLINE_CACHE", "relative")
+    jit._compile_with_workers([], 2, print)
+    assert given[3] == kernel_files.CACHE.parent and given[3].is_absolute()
 
 
 # What each process takes.

@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from types import FunctionType
 from typing import TypeAlias
 
@@ -28,8 +29,13 @@ from trapline.errors import ConfigError
 Worker: TypeAlias = "subprocess.Popen[bytes]"
 
 VARIABLE = "TRAPLINE_COMPILE_PROCESSES"
-# Arguments of Python; -P: import nothing from the user's working directory
-_WORKER = ("-P", "-m", "trapline.compiled.worker")
+# Arguments of Python; -P: import nothing from the user's working directory, unless the host does. The host's path comes before the
+# first import of Trapline, which perhaps only that path finds.
+_WORKER = (
+    "-P",
+    "-c",
+    "import json, sys; sys.path[:] = json.loads(sys.argv[3]); from trapline.compiled.worker import main; main()",
+)
 # With fewer functions than this per process, imports and helpers that are compiled twice take more time than one more process saves.
 _FUNCTIONS_EACH = 90
 _MOST_READ = 1 << 16
@@ -87,33 +93,34 @@ def _claim(task_file: int, number: int) -> bool:
 
 @contextmanager
 def compile_workers(
-    names: Sequence[str], processes: int, identity: str, reported: Callable[[str], None]
+    names: Sequence[str], processes: int, identity: str, cache: Path, reported: Callable[[str], None]
 ) -> Iterator[Iterator[int]]:
     """Start workers and give the numbers of the functions that this process shall compile meanwhile.
 
-    `names`: `module:function` for each function. `reported` is called with the name of each function that a worker begins to compile.
+    `names`: `module:function` for each function. `cache`: the absolute path of the folder that has a folder per identity.
+    `reported` is called with the name of each function that a worker begins to compile.
     The workers end with the block: by themselves if all numbers were taken, otherwise they are killed.
     """
     with ExitStack() as ends:
         try:
-            own = _begun(names, processes, identity, reported, ends)
+            own = _begun(names, processes, identity, cache, reported, ends)
         except OSError:  # no temporary file, or no process
             own = iter(())
         yield own
 
 
 def _begun(
-    names: Sequence[str], processes: int, identity: str, reported: Callable[[str], None], ends: ExitStack
+    names: Sequence[str], processes: int, identity: str, cache: Path, reported: Callable[[str], None], ends: ExitStack
 ) -> Iterator[int]:
     file = ends.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  the caller closes it with its other ends
-    file.write(json.dumps({"identity": identity, "path": sys.path, "names": list(names)}).encode())
+    file.write(json.dumps({"identity": identity, "names": list(names)}).encode())
     file.flush()
     reports, for_workers = os.pipe()
     ends.callback(os.close, reports)
     workers = []
     try:
         for process in range(1, processes):
-            workers.append(worker := _start(process, processes, file.fileno(), for_workers))
+            workers.append(worker := _start(process, processes, file.fileno(), for_workers, cache))
             ends.callback(worker.wait)
             ends.callback(worker.kill)
     finally:
@@ -121,9 +128,11 @@ def _begun(
     return _until_all_end(claimed(file.fileno(), len(names), 0, processes), _Reports(reports, reported), workers)
 
 
-def _start(process: int, processes: int, task_file: int, reports: int) -> Worker:
+def _start(process: int, processes: int, task_file: int, reports: int, cache: Path) -> Worker:
+    path = json.dumps([entry for entry in sys.path if isinstance(entry, str)])  # Python ignores all others
     return subprocess.Popen(
-        [sys.executable, *_WORKER, str(process), str(processes)],
+        [sys.executable, *_WORKER, str(process), str(processes), path],
+        env={**os.environ, "TRAPLINE_CACHE": str(cache)},  # which may be relative to an earlier working directory
         stdin=task_file,
         stdout=reports,
         stderr=subprocess.DEVNULL,  # this process meets the same error when it compiles the function itself
@@ -131,11 +140,11 @@ def _start(process: int, processes: int, task_file: int, reports: int) -> Worker
     )
 
 
-def read_task(task_file: int) -> tuple[str, list[str], list[str]]:
-    """Return the identity of the code to compile, the path to import it from, and the names of the functions."""
+def read_task(task_file: int) -> tuple[str, list[str]]:
+    """Return the identity of the code to compile, and the names of the functions."""
     # Not through a file object: to close a second descriptor of the file would release all locks of the process.
     task = json.loads(os.pread(task_file, os.fstat(task_file).st_size, 0))
-    return task["identity"], task["path"], task["names"]
+    return task["identity"], task["names"]
 
 
 def _until_all_end(numbers: Iterator[int], reports: "_Reports", workers: list[Worker]) -> Iterator[int]:

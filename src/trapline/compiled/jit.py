@@ -213,7 +213,7 @@ def _compile_with_workers(functions: list[tuple[Any, Any]], processes: int, repo
     functions = [each for each in functions if each[0].py_func.__module__ != "__main__"]  # a worker cannot import that
     functions = [functions[number] for number in neighbours([dispatcher.py_func for dispatcher, _ in functions])]
     names = [_name(dispatcher) for dispatcher, _ in functions]
-    with compile_workers(names, processes, IDENTITY, report) as own:
+    with compile_workers(names, processes, IDENTITY, CACHE.parent, report) as own:
         for number in own:
             _load_or_compile(*functions[number], report)
 

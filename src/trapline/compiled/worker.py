@@ -1,4 +1,4 @@
-"""A process that compiles functions into the cache, besides the process that started it: python -m trapline.compiled.worker
+"""A process that compiles functions into the cache, besides the process that started it.
 
 Its standard input is the task, on which it also claims functions (compile_workers.py). It writes the name of each function that it
 begins to compile to its standard output. When nobody reads that any more, because the other process died, the system ends it.
@@ -18,14 +18,13 @@ _TASK, _REPORTS = 0, 1
 
 def main() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    identity, path, names = read_task(_TASK)
+    identity, names = read_task(_TASK)
     if identity != IDENTITY:
         return  # the sources were edited since the other process started
-    sys.path[:] = path
     for module in dict.fromkeys(name.partition(":")[0] for name in names):
         import_module(module)
     declared = declared_functions()
-    process, processes = map(int, sys.argv[1:])
+    process, processes = map(int, sys.argv[1:3])
     for number in claimed(_TASK, len(names), process, processes):
         if not compile_to_file(*declared[names[number]], _report):
             return  # the disk is full, or the sources were edited
@@ -33,7 +32,3 @@ def main() -> None:
 
 def _report(name: str) -> None:
     os.write(_REPORTS, f"{name}\n".encode())
-
-
-if __name__ == "__main__":
-    main()
