@@ -9,12 +9,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.effort import slow
-from trapline.compiled import compile_workers, jit, kernel_files
+from trapline.compiled import cache_folder, compile_workers, jit, kernel_files
 from trapline.errors import ConfigError
 
 compiled_only = pytest.mark.skipif(jit.DISABLED, reason="NUMBA_DISABLE_JIT=1: nothing is compiled")
@@ -277,10 +278,69 @@ def unrelated(number: int) -> int:
 
 def test_there_is_one_process_per_core_but_none_for_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(compile_workers.VARIABLE, raising=False)
+    monkeypatch.setattr(compile_workers, "_MEMORY_FILES", ())
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 5, 7})
     assert [compile_workers.process_count(functions) for functions in (0, 1, 90, 91, 500)] == [1, 1, 1, 2, 4]
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3})
     assert compile_workers.process_count(500) == 1
+
+
+@pytest.mark.parametrize(
+    ("available_kb", "limits", "expected"),
+    [
+        ("2000000", ["max\n", ""], 5),
+        ("9000000", ["max\n", "9223372036854771712\n"], 6),
+        ("9000000", ["1000000000\n", ""], 2),
+        ("9000000", ["", "800000000\n"], 2),
+        ("9000000", ["100000000\n", ""], 1),
+    ],
+)
+def test_there_are_only_as_many_processes_as_have_memory(
+    available_kb: str, limits: list[str], expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`limits`: of a container, as cgroups of version 2 and 1 write them."""
+    monkeypatch.delenv(compile_workers.VARIABLE, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(64)))
+    texts = [f"MemTotal:  64000000 kB\nMemFree: 10 kB\nMemAvailable:   {available_kb} kB\n", *limits]
+    files = []
+    for (_, *how), text in zip(compile_workers._MEMORY_FILES, texts, strict=True):
+        files.append((str(tmp_path / str(len(files))), *how))
+        if text:  # otherwise there is no such file
+            Path(files[-1][0]).write_text(text)
+    monkeypatch.setattr(compile_workers, "_MEMORY_FILES", files)
+    assert compile_workers.process_count(500) == expected
+
+
+@pytest.mark.parametrize(("name", "value"), [("executable", None), ("executable", ""), ("frozen", True)])
+def test_an_application_that_is_not_python_compiles_in_one_process(
+    name: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(compile_workers.VARIABLE, "3")
+    assert compile_workers.process_count(500) == 3
+    monkeypatch.setattr(sys, name, value, raising=False)
+    assert compile_workers.process_count(500) == 1
+
+
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_there_are_workers_only_if_the_cache_can_be_written(
+    is_writable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[object] = []
+    monkeypatch.setattr(jit, "CACHE", (tmp_path if is_writable else Path("/proc/nope")) / "cache")
+    monkeypatch.setattr(jit, "process_count", lambda functions: 2)
+    monkeypatch.setattr(jit, "_are_cached", lambda functions: False)
+    monkeypatch.setattr(jit, "_load_or_compile", lambda *function: None)
+    monkeypatch.setattr(jit, "_compile_with_workers", lambda *given: begun.append(given))
+    monkeypatch.setattr(jit, "_Report", lambda *given: SimpleNamespace(total=500))
+    function = SimpleNamespace(overloads=())
+    jit._load_or_compile_all([(function, ""), (function, "")], None)
+    assert len(begun) == is_writable
+
+
+def test_a_folder_for_reading_only_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache_folder.can_be_written(tmp_path / "cache")
+    monkeypatch.setattr(os, "access", lambda folder, mode: False)  # as on a file system that is mounted for reading
+    assert not cache_folder.can_be_written(tmp_path / "cache")
 
 
 def test_a_user_can_choose_the_number_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:

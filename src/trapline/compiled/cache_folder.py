@@ -52,6 +52,11 @@ def make(folder: Path) -> bool:
     return is_ours(folder)
 
 
+def can_be_written(folder: Path) -> bool:
+    """Create the folder if it is missing, and return whether files can be added to it."""
+    return make(folder) and os.access(folder, os.W_OK | os.X_OK)
+
+
 def mark_used(folder: Path) -> None:
     """Keep the folder from being removed as unused."""
     with suppress(OSError):  # the folder does not exist, or belongs to another user

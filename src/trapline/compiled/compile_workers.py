@@ -13,6 +13,7 @@ module knows nothing about numba.
 import fcntl
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -38,20 +39,47 @@ _WORKER = (
 )
 # With fewer functions than this per process, imports and helpers that are compiled twice take more time than one more process saves.
 _FUNCTIONS_EACH = 90
+_BYTES_EACH = 400_000_000  # a worker needs 260 MB in `trapline demo`
+# Files of Linux with the available memory, and with the limit of a container (cgroups of version 2 and 1): number and unit
+_MEMORY_FILES = (
+    ("/proc/meminfo", r"MemAvailable: *(\d+) kB", 1024),
+    ("/sys/fs/cgroup/memory.max", r"(\d+)", 1),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", r"(\d+)", 1),
+)
 _MOST_READ = 1 << 16
 _LOOK_EVERY_MS = 100  # whether workers still run; if they all end, the pipe tells at once
 
 
 def process_count(functions: int) -> int:
-    """Return the number of processes to compile this number of functions in: one per core, or fewer if there is little to do."""
+    """Return the number of processes to compile this number of functions in.
+
+    One per core, or fewer if there is little to do or little memory. One if there is no Python to start: `sys.executable` is empty in
+    some applications that embed Python, and in a frozen application it is the application.
+    """
     chosen = os.environ.get(VARIABLE)
     if chosen and not (chosen.isdecimal() and int(chosen)):
         raise ConfigError(f"{VARIABLE}={chosen}: not a number of processes; give 1 or more, or unset it")
-    return min(int(chosen or _cores()), max(1, -(-functions // _FUNCTIONS_EACH)))
+    if not sys.executable or getattr(sys, "frozen", False):
+        return 1
+    return min(int(chosen or _cores_with_memory()), max(1, -(-functions // _FUNCTIONS_EACH)))
+
+
+def _cores_with_memory() -> int:
+    return max(1, min(_cores(), _memory() // _BYTES_EACH))
 
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _memory() -> int:
+    """Return how many bytes of memory the system lets this process use, as far as it tells."""
+    least = sys.maxsize
+    for file, pattern, unit in _MEMORY_FILES:
+        with suppress(OSError):  # another system, or no such limit
+            if found := re.search(pattern, Path(file).read_text()):
+                least = min(least, int(found[1]) * unit)
+    return least
 
 
 def neighbours(functions: Sequence[FunctionType]) -> list[int]:

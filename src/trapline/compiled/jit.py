@@ -36,7 +36,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic, register_jitable
 
-from trapline.compiled.cache_folder import make, mark_used
+from trapline.compiled.cache_folder import can_be_written, make, mark_used
 from trapline.compiled.compile_workers import compile_workers, neighbours, process_count
 from trapline.compiled.file_lock import alone
 from trapline.compiled.kernel_files import CACHE, IDENTITY, KernelCache
@@ -201,7 +201,7 @@ def _load_or_compile_all(functions: list[tuple[Any, Any]], progress: ProgressCal
     missing = [each for each in functions if not _are_cached([each])]
     report = _Report(missing, progress)
     processes = min(process_count(report.total), len(missing))
-    if processes > 1:
+    if processes > 1 and can_be_written(CACHE):  # otherwise nothing that workers compile would arrive
         _compile_with_workers(missing, processes, report)
     for dispatcher, signature in functions:
         if not dispatcher.overloads:
