@@ -3,8 +3,9 @@
 in crawler/requisites/.
 
 One pass over the text finds comments, strings and the tokens that hold URLs (CSS Syntax Level 3, section 4), and reads nothing
-else. No part of the pattern gives back what it has matched, so the time is linear whatever the text is; and a `Budget` bounds the
-text and the steps in Python. URLs are returned as written, without their escapes; the caller resolves them.
+else. The time is linear whatever the text is: no part of a pattern gives back what it has matched, and no search begins again inside
+a run of characters that it has read in vain. A `Budget` bounds the text and the steps in Python. URLs are returned as written, without
+their escapes; the caller resolves them.
 
 Left out: `@namespace`, whose URL is a name; and fragments (`url(#id)`), which are parts of the stylesheet or page itself. Differs
 from the standard: a function name that is written with escapes (`u\\72l(...)`) is not recognised.
@@ -77,6 +78,7 @@ _COMMENT = r"/\*(?:[^*]++|\*(?!/))*+(?:\*/)?+"
 _GAP = rf"(?:[{_BLANKS}]++|{_COMMENT})*+"
 _ARGUMENT = rf"\([{_BLANKS}]*+(?:{_STRING}|{_BARE})"  # of url
 _NAME = r"A-Za-z0-9_\-\\\x80-\U0010ffff"  # characters of a name: `curl(` is another function than `url(`
+_IN_PARENTHESES = rf"\((?:[^\"'()]++|{_STRING})*+\)?+"
 # Each alternative begins with a literal, so that the search skips to the next of these characters.
 _TOKEN = re.compile(
     "|".join(
@@ -87,11 +89,13 @@ _TOKEN = re.compile(
             rf"U(?<![{_NAME}]U)[rR][lL]{_ARGUMENT}",
             rf"@[iI][mM][pP][oO][rR][tT](?![{_NAME}]){_GAP}(?:[uU][rR][lL]{_ARGUMENT}|{_STRING})?+",
             rf"@[nN][aA][mM][eE][sS][pP][aA][cC][eE](?![{_NAME}])(?:[^;{{}}\"'/]++|{_STRING}|{_COMMENT}|/)*+",
-            rf"-set\((?<=image-set\()(?:[^\"'();{{}}]++|{_STRING}|\((?:[^\"'()]++|{_STRING})*+\)?+)*+",
+            rf"-set\((?<=image-set\()(?:[^\"'();{{}}]++|{_STRING}|{_IN_PARENTHESES})*+",
         )
     )
 )
-_IN_SET = re.compile(rf"[A-Za-z-]*+\((?:[^\"'()]++|{_STRING})*+\)?+|{_STRING}")
+# An alternative that began with a repetition, such as the letters of a name, would read the rest of a run again from each of them.
+_IN_SET = re.compile(rf"[uU](?<![{_NAME}][uU])[rR][lL]{_IN_PARENTHESES}|{_IN_PARENTHESES}|{_STRING}")
+_LEADING = re.compile(_GAP)
 _VALUE = re.compile(rf"""[{_BLANKS}]*+(?:"({_IN_DOUBLE})|'({_IN_SINGLE})|({_BARE}))""")
 _ESCAPED = re.compile(rf"\\(?:([0-9a-fA-F]{{1,6}})(?:\r\n|[{_BLANKS}])?|(\r\n|[\n\r\f])|([\s\S]))")
 
@@ -114,7 +118,7 @@ def style_requisites(css: str, budget: Budget) -> Iterator[Requisite]:
     for token in _TOKEN.finditer(css, 0, end):
         if not budget.allows(1):
             return
-        for role, value in _values(token[0]):
+        for role, value in _values(token[0], budget):
             found = _VALUE.match(value)
             assert found is not None  # every part of the pattern may be empty
             href = (found[1] or found[2] or found[3] or "").strip(_BLANKS)
@@ -125,17 +129,19 @@ def style_requisites(css: str, budget: Budget) -> Iterator[Requisite]:
             yield Requisite(role, href)
 
 
-def _values(token: str) -> Iterator[tuple[str, str]]:
-    """Yield the role and the text of each URL in a token."""
+def _values(token: str, budget: Budget) -> Iterator[tuple[str, str]]:
+    """Yield the role and the text of each URL in a token, as far as the budget allows."""
     first = token[0]
     if first in "uU":
         yield FILE, token[4:]
     elif first == "@" and token[1] in "iI":
-        value = (re.sub(_COMMENT, " ", token[7:]) if "/*" in token else token[7:]).lstrip(_BLANKS)
+        value = _LEADING.sub("", token[7:], 1)
         if value:
             yield STYLESHEET, value[4:] if value[0] in "uU" else value
     elif first == "-":
         for part in (found[0] for found in _IN_SET.finditer(token, 5)):
+            if not budget.allows(1):
+                return
             if part[0] in "\"'":
                 yield FILE, part
             elif part[:4].lower() == "url(":
