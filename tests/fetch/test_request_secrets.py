@@ -103,7 +103,8 @@ def test_a_netrc_file_is_read_without_its_default(tmp_path: Path) -> None:
         ('[site."a.org"]\nheaders = { Host = "b.org" }', "the crawler sets this header itself"),
         ('[site."a.org"]\nbearer = 3', "bearer is no text"),
         ('[site."a.org"]', "has no credentials"),
-        ('[site."a.org/b"]\nbearer = "x"', "not a host"),
+        ('[site."a.org/b"]\nbearer = "x"', '[site."a.org/b"]: not a host'),
+        (f'[site."http://u:{SECRET}@a.org"]\nbearer = "x"', '[site."(...)"]: not a host'),
         (f'bearer = "{SECRET}"', '[site."example.org"]'),
         (f'[proxy]\nuser = "{SECRET}"', "needs both"),
     ],
@@ -115,10 +116,22 @@ def test_mistakes_in_a_file_of_credentials_are_reported_without_secrets(tmp_path
 
 
 def test_a_netrc_file_with_a_missing_quote_is_reported_without_secrets(tmp_path: Path) -> None:
-    for text in (f'machine "a.org login ann password {SECRET}', f'machine "a.org\nlogin ann\npassword {SECRET}\n'):
+    for text, said in (
+        (f'machine "a.org login ann password {SECRET}', "machine (...): not a host"),
+        (f'machine "a.org\nlogin ann\npassword {SECRET}\n', "machine (...): not a host"),
+        (
+            f'machine a.org login u password "{SECRET}\nmachine b.org login x password y\n',
+            "machine a.org: the login or",
+        ),
+        (
+            f'machine a.org login "u password {SECRET}\nmachine b.org login x password y\n',
+            "machine a.org: the login or",
+        ),
+        (f"machine http://u:{SECRET}@a.org login x password y\n", "machine (...): not a host"),
+    ):
         with pytest.raises(ConfigError) as error:
             read_credentials(credentials(tmp_path, text, ".netrc"))
-        assert SECRET not in str(error.value) and "\n" not in str(error.value)
+        assert said in str(error.value) and SECRET not in str(error.value) and "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("table", ['[site."a.org"]', "[proxy]"])

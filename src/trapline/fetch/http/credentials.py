@@ -74,7 +74,7 @@ def _toml(file: Path, text: str) -> Credentials:
             raise ConfigError(f'--credentials {file}: {name!r} is no table; write [site."example.org"] or [proxy]')
     lines = {}
     for key, table in tables.get("site", {}).items():
-        where = f'--credentials {file}: [site."{key}"]'
+        where = f'--credentials {file}: [site."{_shown(key)}"]'
         lines[_origin(where, key)] = _lines(where, _checked(where, table, _KEYS))
     return Credentials(lines, _proxy(f"--credentials {file}: [proxy]", tables["proxy"]) if "proxy" in tables else None)
 
@@ -87,10 +87,19 @@ def _netrc(file: Path) -> Credentials:
     lines = {}
     for host, (user, _, password) in hosts.items():
         if host != "default":  # it would be sent to every host
-            # A host with blanks is not shown: after a missing quote, it contains the password.
-            where = f"--credentials {file}: machine {host if host.isprintable() and ' ' not in host else '(...)'}"
+            where = f"--credentials {file}: machine {_shown(host)}"
+            if not user.isprintable() or not password.isprintable():  # it may hold the passwords of other hosts
+                raise ConfigError(
+                    f"{where}: the login or the password is not one line of printable text; close its quote, or correct it"
+                )
             lines[_origin(where, host)] = _lines(where, {"user": user, "password": password})
     return Credentials(lines)
+
+
+def _shown(key: str) -> str:
+    """Return the text for a host or origin in a message. One that contains a password is not shown: after a missing quote, or as
+    `user:password@host`."""
+    return key if key.isprintable() and " " not in key and "@" not in key else "(...)"
 
 
 def _origin(where: str, key: str) -> str:
