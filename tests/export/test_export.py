@@ -23,6 +23,7 @@ from trapline.crawler.engine.options import live_rules
 from trapline.crawler.inspect.database_reader import opened
 from trapline.crawler.inspect.page_history import Target, site_account
 from trapline.crawler.inspect.summary import totals_of
+from trapline.export.database_tables import _PAGES
 from trapline.export.files import FORMATS, _Shown
 from trapline.export.link_table import REQUISITE, _Reasons
 from trapline.export.source import ExportSource
@@ -169,6 +170,23 @@ def test_memory_does_not_grow_with_the_requisites(folder: Path) -> None:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert peak < 500_000, "their URLs alone have 700,000 bytes"
+
+
+def test_a_piece_of_the_pages_does_not_read_all_requisites(folder: Path) -> None:
+    """Steps of the database for the same pages, with the requisites before and after many more."""
+    numbers = "with recursive n(id) as (select 100 union all select id + 1 from n where id < 20099)"
+    steps = []
+    for _ in range(2):
+        with closing(ExportSource(folder)) as source:
+            source.need("last_fetch", "extra_page")
+            source.database.set_progress_handler(lambda: steps.append(1) or 0, 100)
+            assert len(source.database.execute(f"{_PAGES} limit 4096", (-1, 99)).fetchall()) == 6
+            source.database.set_progress_handler(None, 0)
+        steps.append(0)
+        with closing(sqlite3.connect(folder / "crawl.db")) as database, database:
+            database.execute(f"insert or ignore into page {numbers} select id, 0, '{A}/' || id || '.png' from n")
+            database.execute(f"insert or ignore into requisite {numbers} select id, 'image', 0, 0, 1, 'fetched' from n")
+    assert steps.count(1) < 100, "20,000 requisites take many thousand steps"
 
 
 def test_links_of_a_header_and_of_a_page_that_forbids_to_follow_them(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, ROBOTS_FILE, SITE_FAILED
-from trapline.crawler.engine.status import EXTRAS, IS_PAGE, is_redirect
+from trapline.crawler.engine.status import IS_PAGE, is_redirect
 from trapline.crawler.store.warc import base32
 from trapline.export.source import ExportSource, Row
 from trapline.fetch import failure
@@ -23,12 +23,12 @@ _RESULTS = {
 }
 
 # The contents of a page that has not changed (304) are those of an earlier fetch.
-_PAGES = f"""select page.id, url, origin, last.result, last.status, last.error, body.mime, body.bytes, last.started, body.digest,
+_PAGES = """select page.id, url, origin, last.result, last.status, last.error, body.mime, body.bytes, last.started, body.digest,
 body.marks, abandoned_site.site is not null from page join site on site.id = page.site left join last_fetch on last_fetch.page = page.id
 left join fetch as last on last.seq = last_fetch.seq
 left join fetch as body on body.seq = case last.status when 304 then last_fetch.body else last.seq end
-left join abandoned_site on abandoned_site.site = page.site where page.id > ? and page.id <= ? and page.id not in
-({EXTRAS}) order by page.id"""
+left join abandoned_site on abandoned_site.site = page.site where page.id > ? and page.id <= ?
+and not exists (select 1 from extra_page where extra_page.page = page.id) order by page.id"""
 _REQUISITES = """select requisite.page, page.url, origin, role, state, named.url, status, error, mime, bytes, started, digest
 from requisite join page on page.id = requisite.page join site on site.id = page.site left join page as named on named.id = needed_by
 left join last_request on last_request.page = requisite.page left join fetch using (seq)
@@ -43,7 +43,7 @@ insert into site_total select site, count(*), total({IS_PAGE}),
 total(result in ({FAILED}, {REFUSED}) and error <> '{failure.ROBOTS}'), total(result = {REFUSED} and error = '{failure.ROBOTS}'),
 total(case when {IS_PAGE} then fetch.bytes end) from page left join last_fetch on last_fetch.page = page.id
 left join fetch on fetch.seq = last_fetch.seq where page.id <= {{last}}
-and page.id not in ({EXTRAS}) group by site;
+and not exists (select 1 from extra_page where extra_page.page = page.id) group by site;
 create temp table last_robots (site integer primary key, status);
 insert into last_robots select site, status from robots where seq in (select max(seq) from robots group by site)"""
 _SITES = """select id, origin, ifnull(known, 0), ifnull(fetched, 0), ifnull(errors, 0), ifnull(forbidden, 0), ifnull(site_total.bytes, 0),
@@ -53,7 +53,7 @@ left join abandoned_site on abandoned_site.site = id where id > ? and id <= ? or
 
 def pages(source: ExportSource) -> Iterator[Row]:
     """Yield one row per known page, with its last fetch."""
-    source.need("last_fetch")
+    source.need("last_fetch", "extra_page")
     for id, url, origin, result, status, error, mime, size, started, digest, marks, is_abandoned in source.rows(
         "pages", _PAGES, source.bounds.page
     ):
@@ -98,7 +98,7 @@ def fetches(source: ExportSource) -> Iterator[Row]:
 
 def sites(source: ExportSource) -> Iterator[Row]:
     """Yield one row per known site."""
-    source.need("last_fetch")
+    source.need("last_fetch", "extra_page")
     for statement in _SITE_TOTALS.format(last=source.bounds.page).split(";"):
         source.database.execute(statement)
     for id, origin, *numbers, robots, kind, why in source.rows("sites", _SITES, source.bounds.site):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trapline.crawler.engine.records import OUT_OF_BAND
+from trapline.crawler.engine.status import EXTRAS
 from trapline.crawler.files.archived_responses import FIRST_OF_DIGEST
 from trapline.crawler.files.layout import connect
 from trapline.crawler.files.reading import HAS_LINKS
@@ -32,11 +33,13 @@ _LAST_REQUEST = f"""create temp table last_request (page integer primary key, se
 insert into last_request select page, max(seq) from fetch where result = {OUT_OF_BAND} and seq <= {{last}} group by page"""
 _FETCHED_REQUISITE = """create temp table fetched_requisite (url text primary key) without rowid;
 insert into fetched_requisite select url from requisite join page on page.id = requisite.page where state = 'fetched'"""
+_EXTRA_PAGE = f"create temp table extra_page (page integer primary key); insert into extra_page {EXTRAS}"
 _TEMPORARY = {
     "last_fetch": _LAST_FETCH,
     "last_request": _LAST_REQUEST,
     "last_body": _LAST_BODY,
     "fetched_requisite": _FETCHED_REQUISITE,
+    "extra_page": _EXTRA_PAGE,
     "first_of_digest": FIRST_OF_DIGEST,
 }
 
@@ -87,6 +90,7 @@ class ExportSource:
         """Make temporary tables, unless they exist. `last_fetch`: the last fetch of each page, and the last that brought its
         contents. `last_request`: the last request for each URL that is no page. `last_body`: the last fetch of each page that
         brought its contents, in order. `fetched_requisite`: the URLs that were fetched as requisites.
+        `extra_page`: the sitemaps, feeds and requisites, which are no pages.
         `first_of_digest`: the first fetch of each digest that several have."""
         for table in tables:
             if table not in self._made:
