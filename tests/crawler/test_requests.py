@@ -3,6 +3,7 @@
 import asyncio
 import json
 import ssl
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,17 @@ def test_the_audit_knows_the_delays_of_single_sites() -> None:
     manners = manners_of([given, later], [(0, "http://a.test"), (1, "http://b.test")])
     moments_us = np.array([99, 99, 100, 100]) * 1_000_000
     assert (manners.delays_us(np.array([0, 1, 0, 1]), moments_us) // 1_000_000).tolist() == [20, 15, 15, 30]
+
+
+def test_the_audit_needs_memory_only_for_sites_with_settings() -> None:
+    runs = [RunOptions(run, 100.0 * run, options(site={"a.test": {"delay": 20 + run}}), {}) for run in range(1, 6)]
+    manners = manners_of(runs, [(3, "http://a.test"), (2_000_000, "http://b.test")])
+    sites, moments_us = np.array([3, 2_000_000, 3]), np.array([150, 150, 550]) * 1_000_000
+    tracemalloc.start()
+    found = manners.delays_us(sites, moments_us) // 1_000_000
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.tolist() == [21, 15, 25] and peak < 1_000_000
 
 
 # ---- media types and extensions

@@ -29,13 +29,14 @@ from trapline.crawler.files.changed_options import with_changes
 from trapline.crawler.files.layout import note_begin
 from trapline.crawler.files.opening import opened, prepare_old
 from trapline.crawler.files.reading import Reading
-from trapline.crawler.files.run_options import options_of_runs
+from trapline.crawler.files.run_options import RunOptions, kept_file, options_of_runs, with_kept_files
 from trapline.crawler.handler.page import Page
 from trapline.crawler.inspect.audit import audit
 from trapline.crawler.inspect.database_reader import opened as opened_database
 from trapline.crawler.store.client import Store
 from trapline.errors import ConfigError
 from trapline.frontier.layout import GONE, WAITING
+from trapline.strategies.base.choice import split
 from trapline.strategies.base.inputs import INPUTS
 from trapline.strategies.base.url_inputs import STATE_PAGES
 
@@ -329,6 +330,15 @@ def test_after_a_kill_the_log_is_replayed_with_the_strategy_file_of_its_time(
         shutil.rmtree(folder / "snapshot")  # now the log has calls by both versions, and the file is a third one
         file.write_text(STRATEGY.format(sign="0.5 * "))
         assert_same_state(resume.rebuilt(reading)[0], whole)
+
+
+def test_a_pair_is_found_again_by_the_copies_in_a_folder_with_a_plus_in_its_name(tmp_path: Path) -> None:
+    copy = kept_file(tmp_path / "c++", "0" * 64)
+    copy.parent.mkdir(parents=True)
+    copy.touch()
+    given = CrawlOptions(("http://a.test/",), strategy="/gone/mine.py+fifo")
+    found = with_kept_files(tmp_path / "c++", RunOptions(1, 0.0, given, {"/gone/mine.py": "0" * 64}))
+    assert split(found.strategy) == (str(copy), "fifo")
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,8 @@ def with_kept_files(folder: Path, run: RunOptions) -> CrawlOptions:
 
 
 def _replaced(word: str | None, copies: Mapping[str, str]) -> str | None:
-    return word and "+".join(copies.get(half, half) for half in split(word) or (word,))
+    """Return a word that names the copies. A pair is written with " x ", because the path of a copy may contain "+"."""
+    return word and " x ".join(copies.get(half, half) for half in split(word) or (word,))
 
 
 def changed_files(meta: Mapping[str, str], options: CrawlOptions) -> list[str]:

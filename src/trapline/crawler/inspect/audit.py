@@ -73,12 +73,14 @@ class Manners(NamedTuple):
         """Return the values, except for the sites that had values of their own at these moments."""
         if not any(own) or not len(sites):
             return usual
-        most = max(int(sites.max()), *(max(one, default=0) for one in own))
-        by_number = np.full((len(own), most + 1), -1)
-        for row, one in zip(by_number, own, strict=True):
-            row[list(one)] = list(one.values())
-        found = by_number[self._indexes(moments_us), sites]
-        return np.where(found >= 0, found, usual)
+        found, indexes = usual.copy(), self._indexes(moments_us)
+        for index, by_site in enumerate(own):
+            if by_site:
+                numbers = np.array(sorted(by_site))
+                rows = np.flatnonzero((indexes == index) & np.isin(sites, numbers))
+                values = np.array([by_site[number] for number in numbers.tolist()])
+                found[rows] = values[np.searchsorted(numbers, sites[rows])]
+        return found
 
 
 class Violation(NamedTuple):
@@ -138,9 +140,13 @@ def _without_robots(database: sqlite3.Connection, options: CrawlOptions) -> froz
 
 def manners_of(runs: Sequence[RunOptions], sites: Collection[tuple[int, str]] = ()) -> Manners:
     """Return the settings. `sites`: numbers and origins of the sites, if some have settings of their own."""
-    hosts = [(number, host_port(name)[1]) for number, name in sites]
-    found = [{number: settings_of(run.options.sites, host) for number, host in hosts} for run in runs]
-    own = [{number: one for number, one in of_run.items() if one is not None} for of_run in found]
+    tables = [run.options.sites for run in runs]
+    named = ((number, host_port(name)[1]) for number, name in sites)
+    hosts = [(number, host) for number, host in named if any(settings_of(one, host) is not None for one in tables)]
+    own = [
+        {number: one for number, host in hosts if (one := settings_of(run.options.sites, host)) is not None}
+        for run in runs
+    ]
     return Manners(
         _microseconds([run.since for run in runs]),
         _microseconds([_delay_s(run.options) for run in runs]),

@@ -1,6 +1,5 @@
 """Choice of a strategy by the values of the options: a name, a file, a pair PAGE+SITE, with its page rank or site rank replaced."""
 
-import re
 from pathlib import Path
 
 from trapline.errors import ConfigError
@@ -27,10 +26,10 @@ def absolute(text: str) -> str:
 def split(text: str) -> tuple[str, str] | None:
     """Return the page rank and the site rank that the text names, or None if it does not name a pair.
 
-    >>> split("opic+crawl-ability"), split("opic")
-    (('opic', 'crawl-ability'), None)
+    >>> split("opic+crawl-ability"), split("opic"), split("/c++/mine.py x fifo")
+    (('opic', 'crawl-ability'), None, ('/c++/mine.py', 'fifo'))
     """
-    halves = re.split(r" x |\+", text)
+    halves = text.split(" x " if " x " in text else "+")
     return (halves[0], halves[1]) if len(halves) == 2 and not Path(text).is_file() else None
 
 
