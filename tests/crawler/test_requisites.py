@@ -8,7 +8,7 @@ from tests.crawler.stage import A, B, Stage, Wire
 from trapline.crawler.engine.extra_queue import MOST_REQUESTS, WAITING
 from trapline.crawler.engine.options import Goals
 from trapline.crawler.engine.records import VISITS, PageRequisite
-from trapline.crawler.engine.status import DRAINED, MAX_PAGES
+from trapline.crawler.engine.status import DRAINED, MAX_BYTES, MAX_PAGES
 from trapline.crawler.requisites import requisite_queue
 from trapline.crawler.requisites.page_requisites import MOST_LEVELS, PageRequisites
 from trapline.frontier import Rules
@@ -129,6 +129,14 @@ def test_a_limit_on_pages_lets_their_requisites_come(monkeypatch: pytest.MonkeyP
     site = {"/": (200, {}, page), "/a.png": (200, PNG, b"x"), "/big.png": (200, PNG, b"x")}
     assert answers(stage, site) == ["127.0.0.1/", "127.0.0.1/a.png", "127.0.0.1/big.png"]
     assert (stage.crawler.stopped_by, stage.crawler.tally.fetched) == (MAX_PAGES, 1)
+
+
+def test_a_limit_on_bytes_holds_for_requisites_after_the_limit_on_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = b"<img src=/0.png><img src=/1.png><img src=/2.png><img src=/3.png>"
+    stage = Stage(monkeypatch, scope="host", requisites=True, goals=Goals(pages=1, bytes=len(page) + 150))
+    site = {"/": (200, {}, page), **{f"/{number}.png": (200, PNG, b"x" * 100) for number in range(4)}}
+    assert answers(stage, site) == ["127.0.0.1/", "127.0.0.1/0.png", "127.0.0.1/1.png"]
+    assert (stage.crawler.stopped_by, stage.crawler.tally.fetched) == (MAX_BYTES, 1)
 
 
 def test_a_limit_on_pages_does_not_wait_for_an_abandoned_site(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,10 +227,10 @@ class Crawler:
         self.soon()
 
     def _stop_at_goals(self) -> None:
-        if self.tally.fetched >= self._settings.goals.pages:
-            if not self._has_requisites:
-                self.stop(MAX_PAGES)
-        elif self.tally.body_bytes >= self._settings.goals.bytes:
+        has_pages = self.tally.fetched >= self._settings.goals.pages
+        if has_pages and not self._has_requisites:
+            self.stop(MAX_PAGES)
+        elif self.tally.body_bytes >= self._settings.goals.bytes:  # this limit holds for requisites too
             self.stop(MAX_BYTES)
 
     @property

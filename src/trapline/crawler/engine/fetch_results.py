@@ -80,7 +80,9 @@ class FetchResults:
     ) -> FetchVerdict:
         """Judge the response to a request, report it to the frontier, and pass it to the store. Return the verdict."""
         if request.source is not None:
-            return self._extra.answered(request.source, visit, site, request, response, address, self._world.now())
+            verdict = self._extra.answered(request.source, visit, site, request, response, address, self._world.now())
+            self._arrived()
+            return verdict
         if visit in self._out_of_band:
             return self._out_of_band_answered(visit, site, request, response, address)
         now = self._world.now()
