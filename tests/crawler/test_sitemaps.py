@@ -292,7 +292,7 @@ def test_a_long_sitemap_of_a_site_with_one_page_is_read_to_its_end(tmp_path: Pat
 
     with served(tmp_path, sites) as web:
         crawl = web.crawl("--max-pages", "1")
-        assert lists(crawl)["/sitemap.xml"][1] == 1
+        assert lists(crawl)["/sitemap.xml"][0] != "read", "the first page comes before the sitemap, and ends the crawl"
         assert run(["crawl", "--resume", str(crawl.folder), "--max-pages", "2", "--quiet", "--max-time", "60"]) == 0
         again = CrawlResult(crawl.folder)
         assert lists(again)["/sitemap.xml"][0] == "read" and again.summary["pages_listed"] == 2_500
