@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PROOF = os.environ.get("TRAPLINE_PROOF") == "1"
-_QUICK_SHARE = 8
+_QUICK_SHARE = 16 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 8  # uncompiled tests take many times as long
 DATA = Path(os.environ["TRAPLINE_DATA"]) if os.environ.get("TRAPLINE_DATA") else None
 """The folder of recorded data, which is not part of the repository; CONTRIBUTING.md says what it holds."""
 
@@ -20,5 +20,5 @@ slow = pytest.mark.slow
 
 
 def examples(count: int) -> int:
-    """The number of examples to try of a property: `count` in a proof, otherwise an eighth."""
+    """The number of examples to try of a property: `count` in a proof, otherwise an eighth, or a sixteenth without compilation."""
     return count if PROOF else max(2, count // _QUICK_SHARE)

@@ -241,7 +241,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("source", SOURCES if PROOF else SOURCES[::6])
+@pytest.mark.parametrize("source", SOURCES if PROOF else SOURCES[::12])
 def test_an_edit_of_any_source_gives_another_cache(source: str, copied: Path) -> None:
     before, text = identity(copied), (copied / source).read_bytes()
     assert identity(copied) == before
@@ -673,6 +673,7 @@ def test_a_damaged_prebuilt_kernel_is_compiled(prebuilt: Path, tmp_path: Path, d
         kernel.write_bytes(whole)
 
 
+@slow
 @compiled_only
 def test_prebuilt_kernels_of_edited_sources_are_not_loaded(prebuilt: Path, tmp_path: Path) -> None:
     """Also if the folder is renamed to the identity of the edited sources."""

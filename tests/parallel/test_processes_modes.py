@@ -87,7 +87,7 @@ def summary(folder: Path) -> dict[str, Any]:
     [
         (FIREWALL, Partitioning("rendezvous", 2), BY_NAME),
         pytest.param(CROSS_OVER, Partitioning("rendezvous", 2), OWN, marks=slow),
-        (EXCHANGE, Partitioning("url-hash", 2), (*OWN, "--exchange-every", 25)),
+        pytest.param(EXCHANGE, Partitioning("url-hash", 2), (*OWN, "--exchange-every", 25), marks=slow),
         pytest.param(FIREWALL, Partitioning("site-hash", 3), BY_NAME, marks=slow),
         pytest.param(CROSS_OVER, Partitioning("url-hash", 3), OWN, marks=slow),
         pytest.param(EXCHANGE, Partitioning("site-hash", 3), (*BY_NAME, "--exchange-every", 1000), marks=slow),
