@@ -111,6 +111,8 @@ def main(folder: Path) -> None:
     for file in sorted(folder.glob("*.json")):
         if file.stem.split("-")[0] in PAPERS:
             found = json.loads(file.read_text(encoding="utf-8"))
+            graphs = found["options"].get("graph") or []
+            found["options"] |= {"graph": [Path(graph).name for graph in graphs]}  # not where they are on this machine
             found["items"] = [{key: value for key, value in item.items() if key != "charts"} for item in found["items"]]
             (RESULTS / file.name).write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for name, text in pages().items():

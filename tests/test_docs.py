@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import json
 import os
 import re
 import shlex
@@ -184,3 +185,10 @@ def test_the_results_of_papers_are_those_of_the_recorded_runs() -> None:
 
     for name, text in pages().items():
         assert (DOCS / name).read_text(encoding="utf-8") == text, f"{name}: run bench/paper_tables.py"
+
+
+def test_recorded_results_name_graphs_and_not_where_they_were() -> None:
+    for file in (DOCS / "results").glob("*.json"):
+        assert not [path for path in json.loads(file.read_text())["options"].get("graph") or [] if "/" in path], (
+            file.name
+        )
