@@ -218,10 +218,8 @@ def _seconds_of_crawling(database: Connection, moments: Floats) -> Floats:
     began = span_of(database).began
     since = moments - began
     at, seconds = _columns(database, "at, seconds")
-    at, seconds = (
-        at[at >= began],
-        seconds[at >= began],
-    )  # earlier runs were killed before their first request was on disk
+    # Earlier runs were killed before their first request was on disk.
+    at, seconds = at[at >= began], seconds[at >= began]
     if not len(at):
         return since
     idle = np.maximum.accumulate(at - at[0] - (seconds - seconds[0]))

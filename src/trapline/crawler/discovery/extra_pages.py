@@ -25,9 +25,8 @@ class ExtraPages:
         self._kinds = np.zeros(1024, np.uint8)
         self._linked: set[int] = set()
         self.count = 0
-        self.on_page: list[
-            Callable[[int], None]
-        ] = []  # called with each extra page that has become a page of the crawl
+        # Called with each extra page that has become a page of the crawl.
+        self.on_page: list[Callable[[int], None]] = []
 
     def note(self, page: int, kind: int, mask: int) -> None:
         """Note what a URL is: `kind` replaces those bits that are in `mask`."""

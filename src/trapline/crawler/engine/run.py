@@ -319,9 +319,8 @@ class LiveCrawl:
             if self._closing and not self._handler.is_over(0.0):
                 self._crawler.stopped_by = why  # the crawl had ended, but not its handler
             self._handler.stop()
-        self._show(
-            self._status_reporter.status(self._seconds(), self._closing)
-        )  # at once, so that the user sees that the key was heard
+        # At once, so that the user sees that the key was heard.
+        self._show(self._status_reporter.status(self._seconds(), self._closing))
 
     # ---- the end
 

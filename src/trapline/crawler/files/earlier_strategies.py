@@ -24,9 +24,8 @@ from trapline.strategies.base.url_inputs import STATE_PAGES, StatePages
 
 _URLS_AT_ONCE = 4096
 _QUALITIES = ("quality", "pagerank")  # inputs of page ranks that --quality gives
-_NO_PROGRAM = ProgramQuality(
-    lambda fetch: 0.0
-)  # in place of the user's, which knows the quality of a page only when it comes
+# In place of the user's, which knows the quality of a page only when it comes.
+_NO_PROGRAM = ProgramQuality(lambda fetch: 0.0)
 _LINKS = f"select seq, page, links from fetch where seq > ? and seq <= {{}} and {HAS_LINKS} order by seq limit 4096"
 
 

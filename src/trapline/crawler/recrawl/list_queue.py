@@ -27,9 +27,8 @@ ROBOTS, GUESS, LINK, INDEX, REDIRECT, SEED = "robots.txt", "guess", "link", "ind
 # sitemap nor a feed. FULL: its site has as many known pages as it may have.
 READ, PAGE, MISSING, NO_LIST, FULL = "read", "page", "missing", "no list", "site full"
 _MOST_SPEAKS_FOR = 2_000  # characters
-MOST_LEVELS = (
-    5  # indexes and redirects from the first list to the last. sitemaps.org: an index lists no index; some do.
-)
+# Indexes and redirects from the first list to the last. sitemaps.org: an index lists no index; some do.
+MOST_LEVELS = 5
 MOST_OF_A_SITE = 1_000  # lists of one site; the known pages of a site are limited as well (link_resolver.py)
 TOO_MANY_LISTS = "too many lists"
 MOST_LINKED = 8  # of these, lists that pages of the site link to: a blog may have a feed of comments for each page
