@@ -9,6 +9,8 @@ BIN := .venv/bin
 unexport VIRTUAL_ENV
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
+# Tests start hundreds of processes. Without bytecode on disk each of them would compile the sources again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # --inexact: an exact sync would remove uv itself.
 # --compile-bytecode: else the first command compiles a thousand modules, and every one does where Python may not write.
@@ -21,7 +23,7 @@ ORACLES := tests/frontier/test_frontier.py tests/frontier/test_revisits.py tests
   tests/simulator/test_driver.py tests/simulator/test_changing.py tests/crawler/test_crawler_vs_simulator.py
 
 .DELETE_ON_ERROR:
-.PHONY: demo test static warmup warmup-tests lint types unit unit-uncompiled proof docs screenshots bench bench-live wheel clean
+.PHONY: demo test static warmup warmup-tests lint types rewrite-tests unit unit-uncompiled proof docs screenshots bench bench-live wheel clean
 
 demo: .venv/runtime.stamp
 	$(BIN)/trapline demo
@@ -31,7 +33,7 @@ test: .venv/dev.stamp
 	$(MAKE) --no-print-directory --jobs 2 warmup-tests static
 	$(MAKE) --no-print-directory unit
 
-static: lint types unit-uncompiled
+static: lint types unit-uncompiled rewrite-tests
 
 warmup: .venv/dev.stamp
 	$(BIN)/trapline warmup
@@ -46,6 +48,10 @@ types: .venv/dev.stamp
 
 warmup-tests: .venv/dev.stamp
 	$(BIN)/python -m tests.warmup
+
+# pytest rewrites assertions when it collects a test file. Once here, or every worker would do it.
+rewrite-tests: .venv/dev.stamp
+	$(BIN)/pytest -qq --collect-only >/dev/null
 
 # Compiled first, or every worker would do it.
 unit: warmup-tests
