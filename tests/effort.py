@@ -6,9 +6,13 @@ new examples.
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+
+Case = TypeVar("Case")
 
 PROOF = os.environ.get("TRAPLINE_PROOF") == "1"
 _QUICK_SHARE = 16 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 8  # uncompiled tests take many times as long
@@ -17,6 +21,11 @@ DATA = Path(os.environ["TRAPLINE_DATA"]) if os.environ.get("TRAPLINE_DATA") else
 
 slow = pytest.mark.slow
 """A test that takes seconds and has a quicker relative in `make test`: real clusters, kills, groups of processes."""
+
+
+def sample(cases: Sequence[Case], every: int) -> Sequence[Case]:
+    """Return the cases of a test to try: all in a proof, otherwise one of `every`."""
+    return cases if PROOF else cases[::every]
 
 
 def examples(count: int) -> int:

@@ -22,7 +22,7 @@ import pytest
 from llvmlite import binding as llvm
 
 import trapline
-from tests.effort import PROOF, slow
+from tests.effort import sample, slow
 from trapline.cli.terminal.progress import ARCHIVED_PAGES, LIVE_CRAWL, REPORT, SIMULATED_CRAWL
 from trapline.compiled import cache_folder, jit, kernel_files
 from trapline.compiled.file_lock import alone
@@ -241,7 +241,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("source", SOURCES if PROOF else SOURCES[::12])
+@pytest.mark.parametrize("source", sample(SOURCES, 12))
 def test_an_edit_of_any_source_gives_another_cache(source: str, copied: Path) -> None:
     before, text = identity(copied), (copied / source).read_bytes()
     assert identity(copied) == before

@@ -428,15 +428,6 @@ def test_a_report_leaves_out_pages_of_a_missing_site(folder: Path) -> None:
     assert cli.run(["report", str(folder)]) == 0
 
 
-def test_a_parallel_crawl_without_its_manifest_is_refused(parts: Path, capsys: Captured) -> None:
-    (parts / "parallel.json").unlink()
-    before = (parts / "crawl.db").read_bytes()
-    for arguments in ([], ["--repair"]):
-        assert cli.run(["verify", str(parts), *arguments]) == 2
-        assert "parallel.json is missing: restore that from a copy" in capsys.readouterr().err
-    assert (parts / "crawl.db").read_bytes() == before
-
-
 def test_a_damaged_snapshot_is_removed_if_an_older_one_suffices(folder: Path) -> None:
     older, newest = sorted((folder / "snapshot").iterdir(), key=lambda place: int(place.name))
     flip(newest / "frontier" / "site.npy", -9 + (newest / "frontier" / "site.npy").stat().st_size)
@@ -608,6 +599,15 @@ def test_partitions_of_different_times_or_crawls_are_not_sound(
     found = verify_all(parts)
     assert not found.is_sound
     assert any(one.place == str(parts / place) and what in one.what for one in found.remaining), found.remaining
+
+
+def test_a_parallel_crawl_without_its_manifest_is_refused(parts: Path, capsys: Captured) -> None:
+    (parts / "parallel.json").unlink()
+    before = (parts / "crawl.db").read_bytes()
+    for arguments in ([], ["--repair"]):
+        assert cli.run(["verify", str(parts), *arguments]) == 2
+        assert "parallel.json is missing: restore that from a copy" in capsys.readouterr().err
+    assert (parts / "crawl.db").read_bytes() == before
 
 
 def test_a_merged_database_that_lacks_rows_is_rebuilt(parts: Path) -> None:

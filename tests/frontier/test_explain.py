@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.effort import PROOF
+from tests.effort import sample
 from tests.frontier.test_replay import assert_same_state
 from tests.frontier.worlds import HOSTILE_WORLDS, PAIRS, Rank, World, check_webs, drive, fast_frontier
 from trapline.frontier import FAILED, FETCHED, Frontier, Outcome, Rescore, Result, Rules, Visit
@@ -101,7 +101,7 @@ def check_pages(frontier: Frontier, now: float) -> None:
         assert all(frontier.explain_page(page, now).life == "leased" for page in answer.pages)
 
 
-@pytest.mark.parametrize("rank", PAIRS if PROOF else PAIRS[::2], ids="-x-".join)
+@pytest.mark.parametrize("rank", sample(PAIRS, 5), ids="-x-".join)
 def test_next_does_what_explain_says(rank: Rank) -> None:
     def check(world: World) -> None:
         drive(Explained(fast_frontier(rank, world)), world)

@@ -155,7 +155,7 @@ def check_owners(folder: Path, addresses: set[str]) -> None:
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """Yield a crawl that stopped at its goal of pages, continued to a higher goal, and then to its end; with its pages at each goal."""
+    """Return a crawl that stopped at its goal of pages, and continued to a higher goal; with its number of pages."""
     place = tmp_path_factory.mktemp("stopped")
     folder = place / "c"
     with served(place) as (server, arguments):

@@ -8,8 +8,9 @@ import importlib.util
 import pkgutil
 import traceback
 from functools import cache
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import TypeVar
 
 from trapline.errors import ConfigError, nearest
@@ -95,12 +96,21 @@ def _known(name: str, label: str, known: dict[str, Declared]) -> Declared:
     return known[name]
 
 
+class _SourceLoader(SourceFileLoader):
+    """Loads a module from its source always. Bytecode on disk can be that of an edit within the same second."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
 def _run(path: Path) -> ModuleType:
     """Run the user's file as a module. Any error that it raises becomes a ConfigError, because the user must correct it."""
     if not path.is_file():
         raise ConfigError(f"{path}: no such strategy file; give the path of a Python file, or the name of a strategy")
-    spec = importlib.util.spec_from_file_location(f"user_strategy_{path.stem}", path)
-    assert spec is not None and spec.loader is not None  # a .py file always has a loader
+    name = f"user_strategy_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path, loader=_SourceLoader(name, str(path)))
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
