@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
+from trapline.fetch.html.page import read_page
 from trapline.fetch.robots.parser import LIMIT_BYTES, Robots, parse
 from trapline.signals.published import list_discovery
 from trapline.signals.published.list_discovery import (
@@ -72,6 +74,30 @@ def test_link_headers(value: bytes, expected: Relations) -> None:
 )
 def test_links_of_an_html_head(head: str, expected: Relations) -> None:
     assert of_response({}, URL, f"<html><head><title>x</title>{head}".encode()) == expected
+
+
+RELS = ["alternate", "ALTERNATE", "hub", "self", "sitemap", "crawl-schedule", "stylesheet", "icon", "feed", "hubs"]
+RELS += ["alternate icon", "icon\tHub", "sitemap\x0b", "self\xa0", "&#104;ub", "", "crawl-scheduler", "x" * 9]
+LINKS = st.builds(
+    lambda name, rel, quote, kind, content: f"<{name} {content}rel={quote}{rel}{quote} type={kind} href=/x>",
+    st.sampled_from(["link", "LINK", "a", "svg><link", "template><link", "script><link"]),
+    st.sampled_from(RELS),
+    st.sampled_from(["'", '"', ""]),
+    st.sampled_from(["text/xml", "application/rss+xml", "text/css"]),
+    st.sampled_from(["", "rel=icon ", "x='<link rel=hub>' "]),
+)
+
+
+@given(st.lists(LINKS, max_size=4).map("".join))
+@settings(max_examples=examples(1000))
+def test_the_parser_of_pages_notices_every_page_that_names_something(html: str) -> None:
+    """Only pages with this mark are searched. The mark may also be on others, but not on pages without any such word."""
+    body = html.encode()
+    has_relations = read_page(body, "utf-8").has_relations
+    assert has_relations or of_response({}, URL, body) == NOTHING
+    assert not (has_relations and html.isascii() and "&" not in html) or any(
+        word in html.lower() for word in ("alternate", "hub", "self", "sitemap", "crawl-schedule")
+    )
 
 
 def test_the_header_comes_first() -> None:

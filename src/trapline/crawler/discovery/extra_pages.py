@@ -8,7 +8,7 @@ The queues say what their URLs are (`note`). They are told which of them the fro
 to the store (`tell_new_pages`): so the tables that the store writes agree with the frontier.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -16,13 +16,14 @@ from trapline.frontier import Frontier
 from trapline.frontier.layout import UNKNOWN, Array
 
 LIST, REQUISITE, FETCHED_REQUISITE = 1, 2, 4  # what a URL is besides pages: bits
+_NO_PAGES = 64  # more than the kinds of numbers below 0
 
 
 class ExtraPages:
     def __init__(self, frontier: Frontier) -> None:
         self._frontier = frontier
-        # Bits by page, from index 1 on. The first and the last entry are 0: `_bits` finds them for numbers out of range.
-        self._kinds = np.zeros(1024, np.uint8)
+        # Bits by page. The last _NO_PAGES entries are 0: numbers below 0, which stand for rejected links, index these.
+        self._kinds = bytearray(1024)
         self._linked: set[int] = set()
         self.count = 0
         # Called with each extra page that has become a page of the crawl.
@@ -30,34 +31,40 @@ class ExtraPages:
 
     def note(self, page: int, kind: int, mask: int) -> None:
         """Note what a URL is: `kind` replaces those bits that are in `mask`."""
-        if page + 2 >= len(self._kinds):
-            self._kinds = np.concatenate((self._kinds, np.zeros(page + 2, np.uint8)))
-        before = int(self._kinds[page + 1])
-        self._kinds[page + 1] = after = (before & ~mask) | kind
+        self._make_room(page)
+        before = self._kinds[page]
+        self._kinds[page] = after = (before & ~mask) | kind
         self.count += (after > 0) - (before > 0)
 
-    def _bits(self, pages: Array) -> Array:
-        return self._kinds.take(pages + 1, mode="clip")
+    def _make_room(self, page: int) -> None:
+        if page + _NO_PAGES >= len(self._kinds):
+            self._kinds.extend(bytes(page + _NO_PAGES))
 
-    def among(self, pages: Array) -> list[int]:
-        """Return the places in `pages`, which may have numbers below 0, that have extra pages."""
-        places: list[int] = self._bits(pages).nonzero()[0].tolist()
-        return places
+    def among(self, pages: Sequence[int]) -> list[int]:
+        """Return the places in `pages`, which may have numbers below 0, that have extra pages. Called for every page that arrives."""
+        try:
+            if not any(map(self._kinds.__getitem__, pages)):
+                return []
+        except IndexError:
+            self._make_room(max(pages))
+        kinds = self._kinds
+        return [at for at, page in enumerate(pages) if kinds[page]]
 
     def is_fetched(self, page: int) -> bool:
         """Return whether a URL was fetched as a requisite. No link makes it a page."""
-        return page + 1 < len(self._kinds) and bool(self._kinds[page + 1] & FETCHED_REQUISITE)
+        return page < len(self._kinds) and bool(self._kinds[page] & FETCHED_REQUISITE)
 
     def link(self, page: int) -> None:
         """Note that a link leads to a URL, which the frontier may take as a page now."""
-        if 0 <= page < len(self._kinds) - 1 and self._kinds[page + 1]:
+        if 0 <= page < len(self._kinds) and self._kinds[page]:
             self._linked.add(page)
 
     def link_all(self, pages: Array) -> Array:
         """Note that links lead to these pages. Return those that may be pages of the crawl."""
         if not self.count or not len(pages):
             return pages
-        bits = self._bits(pages)
+        self._make_room(int(pages.max()))
+        bits = np.frombuffer(self._kinds, np.uint8)[pages]
         self._linked.update(pages[bits > 0].tolist())
         return pages[bits & FETCHED_REQUISITE == 0]
 

@@ -87,7 +87,7 @@ class LinkResolver:
         pages, unknown = self._lookup.find(links, base_url.encode())
         found: list[int] = pages.tolist()
         if self.extra_pages.count:
-            for at in self.extra_pages.among(pages):
+            for at in self.extra_pages.among(found):
                 found[at] = self._page_of_extra(found[at])
         if unknown:
             self._resolve_unknown(found, links, base_url, now)
@@ -302,7 +302,7 @@ class LinkResolver:
                 else:
                     new.append(at)
         if self.extra_pages.count and not is_seed:
-            for at in self.extra_pages.among(found):
+            for at in self.extra_pages.among(pages):
                 pages[at] = self._page_of_extra(pages[at])
         # A crawl that knows fewer pages in all than one site may have need not check its sites.
         if new and not is_seed and 0 < self.most_of_site < self._frontier.pages + len(new):

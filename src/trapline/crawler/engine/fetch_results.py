@@ -21,7 +21,7 @@ from trapline.crawler.engine.out_of_band import OutOfBandFetches
 from trapline.crawler.engine.page_quality import PageScoring
 from trapline.crawler.engine.page_stream import PageDetails, PageStream
 from trapline.crawler.engine.records import AS_BEFORE, OUT_OF_BAND, RETURNED, SITE_FAILED, Fetched
-from trapline.crawler.engine.status import WORDS, CrawlTally, UnansweredSeeds, is_page
+from trapline.crawler.engine.status import WORDS, CrawlTally, UnansweredSeeds
 from trapline.crawler.engine.world import World
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch
 from trapline.crawler.recrawl.published_lists import PublishedLists
@@ -87,6 +87,7 @@ class FetchResults:
             return self._out_of_band_answered(visit, site, request, response, address)
         now = self._world.now()
         is_refetch = self.refetch is not None and self.refetch.is_refetch(request.page)
+        reads_lists = self._published_lists is not None and self._published_lists.reads(request.url)
         verdict = judge(
             response,
             self._settings.agent,
@@ -94,7 +95,7 @@ class FetchResults:
             now,
             is_refetch and _CONDITION in request.request,
             self.refetch is not None,
-            self._published_lists is not None and self._published_lists.reads(request.url),
+            reads_lists,
         )
         self._tally.in_flight -= 1
         if 300 <= response.status < 400 and verdict.links:
@@ -112,8 +113,6 @@ class FetchResults:
         hrefs = list(verdict.links) if self._settings.keep_hrefs else ()
         own_links = links[: len(links) - len(foreign)]  # the links to other partitions are at the end
         record = answer(visit, site, request, response, address, verdict, hrefs, own_links.tobytes())
-        if page_quality and is_page(record):
-            self._tally.quality += page_quality
         if self.refetch is not None:
             record = self.refetch.compared(record, verdict, response)
         if foreign and self.others is not None:
@@ -121,9 +120,12 @@ class FetchResults:
             record = record._replace(elsewhere=AS_BEFORE if is_known else foreign)
         self._report(visit, record, now, links, response.own_s, page_quality)
         if record.result == FETCHED:
-            self._pass_on(request, verdict, response, foreign, len(links), is_refetch)
+            if foreign and self.others is not None:
+                _send_links(self.others, request.page, foreign, len(links), is_refetch)
+            if reads_lists or self.signal_intake is not None or self._requisites is not None:
+                self._read_page(request, verdict, response, now)
         details = PageDetails(verdict.links, verdict.base, page_quality) if self.stream is not None else _NO_DETAILS
-        self.keep(record, is_refetch, details, own_links)
+        self.keep(record, is_refetch, details, own_links, page_quality)
         self._arrived()
         return verdict
 
@@ -153,27 +155,14 @@ class FetchResults:
             self._scoring.keep_links(request.page, links)
         return quality
 
-    def _pass_on(
-        self,
-        request: PageRequest,
-        verdict: FetchVerdict,
-        response: Response,
-        foreign: Sequence[str],
-        links: int,
-        is_refetch: bool,
-    ) -> None:
-        """Send the links of a fetched page that other partitions own, and read what the page says about other URLs."""
-        if foreign and self.others is not None:
-            if is_refetch:
-                self.others.send_refetched_links(request.page, foreign)
-            else:
-                self.others.send_links(request.page, foreign, links)
+    def _read_page(self, request: PageRequest, verdict: FetchVerdict, response: Response, now: float) -> None:
+        """Read what a fetched page says about other URLs, besides its links."""
         if self.signal_intake is not None:
-            self.signal_intake.listen(request.page, request.url, verdict, response, self._world.now())
+            self.signal_intake.listen(request.page, request.url, verdict, response, now)
         elif self._published_lists is not None and response.status == 200:
-            self._published_lists.listen(request.page, request.url, verdict, response, self._world.now())
+            self._published_lists.listen(request.page, request.url, verdict, response, now)
         if self._requisites is not None:
-            self._requisites.read_page(request.page, request.url, verdict, response, self._world.now())
+            self._requisites.read_page(request.page, request.url, verdict, response, now)
 
     def _redirected(self, url: str, href: str) -> None:
         """Count the target of a seed's redirect as a seed. This comes before the links are resolved, for the target is one."""
@@ -211,9 +200,10 @@ class FetchResults:
         is_refetch: bool = False,
         details: PageDetails = _NO_DETAILS,
         links: Array = _NO_PAGES,
+        page_quality: float = 0.0,
     ) -> None:
         """Count the record and pass it to the store. This comes last, so that a batch contains all that follows from its pages."""
-        self._tally.note(record, is_refetch)
+        self._tally.note(record, is_refetch, page_quality)
         if self.stream is not None:
             self.stream.came(self._outbox.number + 1, self._outbox.next_fetch, record, details, links)
         self._outbox.fetched(record)
@@ -257,7 +247,8 @@ class FetchResults:
         self.keep(record)
 
     def requested(self, visit: Visit) -> None:
-        self._under_way(visit, 1)
+        if visit not in self._out_of_band:
+            self._tally.in_flight += 1
 
     def _under_way(self, visit: Visit, more: int) -> None:
         """Add `more` to the number of pages in flight, unless the visit is out-of-band."""
@@ -274,3 +265,11 @@ class FetchResults:
                 self._extra.lost(request.source, visit, site, request, kind, address, now)
             else:
                 self._outbox.fetched(no_answer(visit, site, request, result, kind, address, now))
+
+
+def _send_links(others: OtherPartitions, page: int, foreign: Sequence[str], links: int, is_refetch: bool) -> None:
+    """Send the links of a fetched page to the partitions that own them."""
+    if is_refetch:
+        others.send_refetched_links(page, foreign)
+    else:
+        others.send_links(page, foreign, links)

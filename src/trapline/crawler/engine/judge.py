@@ -35,6 +35,7 @@ class FetchVerdict(NamedTuple):
     unchanged: bool = False  # whether the server confirmed our copy, in answer to a conditional request
     fingerprint: bytes = b""  # of the text that people read; b"": not wanted, or not known
     body: bytes = b""  # decoded; b"": it cannot be decoded, or bodies of this type are not read
+    has_relations: bool = False  # whether a <link> of the page may name a feed, a sitemap, a schedule or a hub
 
 
 def judge(
@@ -105,7 +106,8 @@ def _page(
     facts = read_page(body, charset, agent)
     marks |= facts.marks
     links = NO_LINKS if marks & NOFOLLOW else facts.links.followed_by(header_links)
-    return FetchVerdict(FETCHED, "", mime, marks, links, facts.base or "", 0.0, False, False, page_fingerprint, body)
+    base, has_relations = facts.base or "", facts.has_relations
+    return FetchVerdict(FETCHED, "", mime, marks, links, base, 0.0, False, False, page_fingerprint, body, has_relations)
 
 
 def _is_read(mime: str, lists: bool) -> bool:

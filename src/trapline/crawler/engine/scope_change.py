@@ -101,7 +101,7 @@ class ScopeChange:
         for (page,) in reading.connection.execute(_ATTEMPTED):
             attempted[page] = True
         left, unreached, returning = [], [], []
-        extras = set(self._resolver.extra_pages.among(np.arange(len(states))))
+        extras = set(self._resolver.extra_pages.among(range(len(states))))
         for page, _, url in reading.pages():
             if page % _URLS_AT_ONCE == 0 and not await self._goes_on(f"comparing pages with the new scope: {page:,}"):
                 return None

@@ -114,14 +114,15 @@ class CrawlTally:
     def failed(self) -> int:
         return sum(self.errors.values())
 
-    def note(self, record: Fetched, is_refetch: bool = False) -> None:
-        """Count a record. `is_refetch`: the page was fetched before."""
+    def note(self, record: Fetched, is_refetch: bool = False, quality: float = 0.0) -> None:
+        """Count a record. `is_refetch`: the page was fetched before. `quality`: of a new page."""
         self.body_bytes += len(record.wire)
         if is_page(record):
             self.fetched += not is_refetch
             self.refetched += is_refetch
             self.changed += record.changed == 1
             self.recent[record.site] += 1
+            self.quality += quality
         elif is_redirect(record.result, record.status):
             self.redirects += not is_refetch
         if record.error and record.result not in (RETURNED, OUT_OF_BAND) and not _is_unwanted(record):
@@ -137,7 +138,7 @@ def is_page(record: Fetched) -> bool:
     """Return whether the record brought a page: neither a redirect nor the robots.txt of another site."""
     if record.result != FETCHED or record.marks & ROBOTS_FILE:
         return False
-    return not is_redirect(FETCHED, record.status)
+    return record.status < 300 or not is_redirect(FETCHED, record.status)
 
 
 def is_handed_over(record: Fetched) -> bool:

@@ -38,7 +38,7 @@ class VisitRequests:
 
     def take(self) -> tuple[ExtraSource | None, int, str, bytes]:
         """Return what to request now: its source if it is an extra request, its page, its URL and its condition."""
-        source = self._put_extra_first()
+        source = self._put_extra_first() if self._is_extra_next() else None
         at = self.at
         self.at = at + 1
         return source, self._pages[at], self._urls[at], self._conditions[at] if self._conditions else b""
@@ -82,10 +82,8 @@ class VisitRequests:
         is_turn, self._site.is_extra_next = self._site.is_extra_next, not self._site.is_extra_next
         return int(is_turn)
 
-    def _put_extra_first(self) -> ExtraSource | None:
-        """Put the next extra request to the site before the next page, if there is one. Return its source, or None."""
-        if not self._is_extra_next():
-            return None
+    def _put_extra_first(self) -> ExtraSource:
+        """Put the next extra request to the site before the next page. Return its source."""
         self._extras_left -= 1
         source, page, url = self._crawler.extra.take(self._site.id)
         self._pages.insert(self.at, page)

@@ -128,13 +128,13 @@ class PublishedLists:
 
     def listen(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
         """Take in a page that was fetched: it may be a list, or name lists."""
-        if not self.reads(url):
+        if not self._discovers and not self.reads(url):
             return
         if kind := self._kind(verdict, url):
             self.queue.is_page(page)
             self._read(kind, page, url, _Body(verdict.body, response, self._expanded_bytes), now)
             return
-        if not self._discovers:
+        if not self._discovers or not (verdict.has_relations or b"link" in response.headers):
             return
         found = of_response(response.headers, url, verdict.body[:_HEAD_BYTES])
         for named in (*found.sitemaps, *found.feeds):

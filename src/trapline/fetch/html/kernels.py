@@ -37,18 +37,19 @@ _A, _AREA, _BASE, _FRAME, _IFRAME = code("a"), code("area"), code("base"), code(
 _LINK, _META, _TEMPLATE = code("link"), code("meta"), code("template")
 _HREF, _SRC, _REL, _CONTENT, _NAME, _HTTP_EQUIV = map(code, ("href", "src", "rel", "content", "name", "http-equiv"))
 _NOFOLLOW, _CANONICAL, _ROBOTS, _REFRESH = code("nofollow"), code("canonical"), code("robots"), code("refresh")
+_ALTERNATE, _SITEMAP, _SCHEDULE = code("alternate"), code("sitemap"), code("crawl-schedule")
+_HUB, _SELF = code("hub"), code("self")
 _SLASH, _GREATER, _LESS, _AND, _L = 0x2F, 0x3E, 0x3C, 0x26, 0x6C
+_SPACE, _NOT_ASCII = 0x20, 0x80
 
 Rows = type_of(np.zeros((1, 1), np.int32))
 Buffer = type_of(np.zeros(1, np.uint8))
 State = type_of(np.zeros(1, np.int64))
 # Indexes of a page's state: rows and hrefs written; whether a canonical link was found (NONE, FOUND, PERHAPS), and whether a base was;
 # the offset at which to continue; the number of open templates; steps, work and bytes of links so far, and the limits of these three; the
-# smallest byte that a value must be decoded for.
-ROWS, HREFS, CANONICAL, HAS_BASE, AT, TEMPLATES, STEPS, WORK, BYTES, MOST_STEPS, MOST_WORK, MOST_BYTES, FIRST_ODD = (
-    range(13)
-)
-STATE_SIZE = 13
+# smallest byte that a value must be decoded for; whether a <link> may name a feed, a sitemap or the like.
+ROWS, HREFS, CANONICAL, HAS_BASE, AT, TEMPLATES, STEPS, WORK, BYTES, MOST_STEPS, MOST_WORK, MOST_BYTES = range(12)
+FIRST_ODD, RELATIONS, STATE_SIZE = 12, 13, 14
 NONE, FOUND, PERHAPS = 0, 1, 2
 NOT_YET = -1
 # Columns of a row: the kind; start and end of up to three values (ABSENT: no such attribute; UNUSABLE: too long); the index in the hrefs.
@@ -140,6 +141,24 @@ def has_word(html: Array, at: int, end: int, wanted: int, length: int) -> bool:
         while at < end and not is_blank(html[at]):
             at += 1
         if at - word == length and name_code(html, word, at) == wanted and (length < 9 or html[at - 1] | 32 == _L):
+            return True
+        at += 1
+    return False
+
+
+@helper(b1(Bytes, i8, i8))
+def may_relate(html: Array, at: int, end: int) -> bool:
+    """Return whether the rel of a <link> may be one of those that signals/published/list_discovery.py looks for."""
+    if not is_plain(html, at, end, _NOT_ASCII):
+        return True
+    while at < end:
+        word = at
+        while at < end and html[at] > _SPACE:
+            at += 1
+        what, length = name_code(html, word, at), at - word
+        if (length == 9 and what == _ALTERNATE) or (length == 7 and what == _SITEMAP):
+            return True
+        if (length == 3 and what == _HUB) or (length == 4 and what == _SELF) or (length == 14 and what == _SCHEDULE):
             return True
         at += 1
     return False
@@ -255,6 +274,9 @@ def is_usual(html: Array, kind: int, rows: Array, row: int, state: Array) -> boo
 def note_tag(html: Array, kind: int, rows: Array, hrefs: Array, state: Array, agent: Array) -> None:
     """Record a tag whose values are in the next row: write the offsets of its link, or keep the row for Python."""
     row = state[ROWS]
+    if kind == LINK and rows[row, REL] != ABSENT and state[RELATIONS] == 0:
+        is_long = rows[row, REL] == UNUSABLE
+        state[RELATIONS] = is_long or may_relate(html, rows[row, REL], rows[row, REL + 1])
     if not matters(html, kind, rows, row, state, agent):
         return
     usual = is_usual(html, kind, rows, row, state)

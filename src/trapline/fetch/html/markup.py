@@ -28,6 +28,7 @@ from trapline.fetch.html.kernels import (
     MOST_BYTES,
     MOST_STEPS,
     MOST_WORK,
+    RELATIONS,
     ROWS,
     STATE_SIZE,
     STEPS,
@@ -115,6 +116,11 @@ class TagRows:
         if len(self._rows) > _MOST_ROWS or len(self._hrefs) > _MOST_ROWS:
             self._make_room(*self._usual)
         return found
+
+    @property
+    def has_relations(self) -> bool:
+        """Whether a <link> of the last page may name a feed, a sitemap, a schedule or a hub."""
+        return bool(self._state[RELATIONS])
 
     @property
     def spent(self) -> tuple[int, int]:

@@ -133,6 +133,7 @@ class PageFacts(NamedTuple):
     links: Links  # as written, trimmed, in source order, with repetitions; includes the canonical link and a refresh
     base: str | None  # base of the links, itself relative to the page's URL
     marks: int  # NOINDEX, NOFOLLOW, NOARCHIVE; links are returned even with NOFOLLOW
+    has_relations: bool  # whether a <link> may name a feed, a sitemap, a schedule or a hub
 
 
 def is_html(mime: str, body: bytes) -> bool:
@@ -163,14 +164,15 @@ def read_page(body: bytes, charset: str | None, agent: str = "trapline", most: i
     tags = _rows.tags(html, agent.encode(), most, usable)
     links = Links(html, tags.hrefs.copy())
     if not len(tags.others):
-        return PageFacts(links, None, 0)
+        return PageFacts(links, None, 0, _rows.has_relations)
     page = TagReader(agent)
     for row in tags.rows():
         if row[KIND] <= AREA and row[REL] < 0:  # the usual case: a link of which only the href must be decoded
             page.links[row[PLACE]] = text(decode(html[row[HREF] : row[HREF + 1]], encoding))
         else:
             page.take(row[KIND], _attributes(html, row, encoding), row[PLACE])
-    return PageFacts(links.completed(with_encoded_queries(page.links, body, charset)), page.base, page.marks)
+    links = links.completed(with_encoded_queries(page.links, body, charset))
+    return PageFacts(links, page.base, page.marks, _rows.has_relations)
 
 
 def ascii_based(body: bytes, charset: str | None) -> tuple[bytes, str, int]:
