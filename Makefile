@@ -51,7 +51,7 @@ warmup-tests: .venv/dev.stamp
 
 # pytest rewrites assertions when it collects a test file. Once here, or every worker would do it.
 rewrite-tests: .venv/dev.stamp
-	$(BIN)/pytest -qq --collect-only >/dev/null
+	@output=$$($(BIN)/pytest -qq --collect-only) || { echo "$$output"; exit 1; }
 
 # Compiled first, or every worker would do it.
 unit: warmup-tests

@@ -121,6 +121,11 @@ def test_a_body_that_is_not_html_has_only_the_links_of_its_header() -> None:
     assert hrefs(found) == ["/b"] and found.mime == "application/pdf"
 
 
+@pytest.mark.parametrize("mime", ["text/html", "application/xml", "text/plain", "text/htm", "application/octet-stream"])
+def test_a_body_of_any_type_may_name_a_feed(mime: str) -> None:
+    assert verdict(body=b"<link rel=alternate type=text/xml href=/f>", content_type=mime).has_relations
+
+
 def test_a_page_without_a_type_is_html_if_it_looks_like_html() -> None:
     assert hrefs(verdict(body=b'<!doctype html><a href="/a">')) == ["/a"]
     assert hrefs(verdict(body=b'x <a href="/a">')) == []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from trapline.crawler.discovery import link_resolver as module
-from trapline.crawler.discovery.extra_pages import FETCHED_REQUISITE, LIST, REQUISITE
+from trapline.crawler.discovery.extra_pages import FETCHED_REQUISITE, LIST, REQUISITE, ExtraPages
 from trapline.crawler.discovery.link_resolver import MOST_NEW, LinkResolver
 from trapline.crawler.discovery.scope import Scope
 from trapline.crawler.discovery.seen import Lookup, SeenTable
@@ -218,6 +218,27 @@ def test_links_and_entries_that_lead_to_a_list_or_a_requisite_have_to_be_in_scop
     world.frontier.discover(world.pages(hrefs), 0.0)
     world.outbox.flush()
     assert new_pages == [icon]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3000), st.sampled_from([0, LIST])), max_size=6), st.data())
+def test_extra_pages_are_found_among_any_numbers(notes: list[tuple[int, int]], data: st.DataObject) -> None:
+    """The numbers are on both sides of the first size of the table, and below 0."""
+    extra_pages = ExtraPages(World().frontier)
+    for page, kind in notes:
+        extra_pages.note(page, kind, LIST)
+    kinds = dict(notes)
+    assert extra_pages.count == sum(kind > 0 for kind in kinds.values())
+    number = st.sampled_from([*kinds, 0, -1, -40]) | st.integers(-40, 9000)
+    pages = data.draw(st.lists(number, max_size=9))
+    assert extra_pages.among(pages) == [at for at, page in enumerate(pages) if kinds.get(page)]
+
+
+def test_extra_pages_are_found_before_and_after_numbers_that_are_new() -> None:
+    extra_pages = ExtraPages(World().frontier)
+    extra_pages.note(5, LIST, LIST)
+    assert extra_pages.among([5, 5_000]) == [0]
+    assert extra_pages.among([-2, 50_000, 5]) == [2]
+    assert extra_pages.among(range(200_000)) == [5]
 
 
 def test_seeds_are_accepted_whatever_the_scope() -> None:

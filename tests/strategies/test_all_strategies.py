@@ -566,6 +566,15 @@ def test_a_file_gives_the_requested_page_rank_or_site_rank(tmp_path: Path) -> No
         load_strategy(alone)
 
 
+def test_the_row_of_an_error_is_named_also_with_a_relative_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, "\n1 / 0")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"^mine\.py, row 2: cannot be loaded: ZeroDivisionError"):
+        load_strategy("mine.py")
+
+
 @pytest.mark.parametrize("named", [page_rank_named, site_rank_named])
 def test_a_missing_page_rank_or_site_rank_is_refused_in_one_line_that_names_the_file(
     tmp_path: Path, named: Any

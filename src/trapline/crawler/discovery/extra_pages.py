@@ -16,13 +16,13 @@ from trapline.frontier import Frontier
 from trapline.frontier.layout import UNKNOWN, Array
 
 LIST, REQUISITE, FETCHED_REQUISITE = 1, 2, 4  # what a URL is besides pages: bits
-_NO_PAGES = 64  # more than the kinds of numbers below 0
+BELOW_ZERO = 64  # link_resolver.py uses fewer numbers below 0
 
 
 class ExtraPages:
     def __init__(self, frontier: Frontier) -> None:
         self._frontier = frontier
-        # Bits by page. The last _NO_PAGES entries are 0: numbers below 0, which stand for rejected links, index these.
+        # Bits by page. The last BELOW_ZERO entries are 0: numbers below 0, which stand for rejected links, lead there.
         self._kinds = bytearray(1024)
         self._linked: set[int] = set()
         self.count = 0
@@ -37,17 +37,17 @@ class ExtraPages:
         self.count += (after > 0) - (before > 0)
 
     def _make_room(self, page: int) -> None:
-        if page + _NO_PAGES >= len(self._kinds):
-            self._kinds.extend(bytes(page + _NO_PAGES))
+        if page + BELOW_ZERO >= len(self._kinds):
+            self._kinds.extend(bytes(page + BELOW_ZERO))
 
     def among(self, pages: Sequence[int]) -> list[int]:
         """Return the places in `pages`, which may have numbers below 0, that have extra pages. Called for every page that arrives."""
-        try:
-            if not any(map(self._kinds.__getitem__, pages)):
-                return []
-        except IndexError:
-            self._make_room(max(pages))
+        if not pages:
+            return []
+        self._make_room(max(pages))
         kinds = self._kinds
+        if not any(map(kinds.__getitem__, pages)):  # the usual case, in a third of the time
+            return []
         return [at for at, page in enumerate(pages) if kinds[page]]
 
     def is_fetched(self, page: int) -> bool:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trapline.crawler.discovery.extra_pages import ExtraPages
+from trapline.crawler.discovery.extra_pages import BELOW_ZERO, ExtraPages
 from trapline.crawler.discovery.scope import REASONS, Scope
 from trapline.crawler.discovery.seen import NO_PAGE, UNKNOWN, Lookup, SeenTable
 from trapline.crawler.discovery.sites import Site, Sites
@@ -42,6 +42,7 @@ _REJECTED = {reason: NO_PAGE - 1 - number for number, reason in enumerate((*REAS
 _REASON = {number: reason for reason, number in _REJECTED.items()}
 _FOREIGN = min(_REJECTED.values()) - 1  # another partition owns the page
 _UNSETTLED = _FOREIGN - 1  # the owner is not known yet: for now the page counts as foreign, which is not remembered
+assert _UNSETTLED > -BELOW_ZERO
 
 
 class ResolvedLinks(NamedTuple):

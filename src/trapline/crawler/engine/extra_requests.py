@@ -53,7 +53,6 @@ class ExtraRequests:
     ) -> None:
         """`agent`, `expanded_bytes`: as in `CrawlerSettings`. `keep`: passes a record to the store."""
         self._frontier, self._out_of_band, self._sources = frontier, out_of_band, sources
-        self._queues = [source.queue for source in sources]
         self._agent, self._expanded_bytes, self._keep = agent, expanded_bytes, keep
         self._pages_come: Callable[[], bool] = lambda: True
         self._soon: Callable[[], None] = lambda: None
@@ -86,8 +85,8 @@ class ExtraRequests:
 
     def has(self, site: int) -> bool:
         """Return whether something waits to be requested from the site."""
-        for queue in self._queues:  # noqa: SIM110  # called for every request: any() and its generator take longer
-            if site in queue.waiting and queue.has(site):
+        for source in self._sources:  # noqa: SIM110  # called for every request: any() and its generator take longer
+            if source.queue.has(site):
                 return True
         return False
 

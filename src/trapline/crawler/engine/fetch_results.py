@@ -215,7 +215,7 @@ class FetchResults:
         if request.source is not None:
             self._extra.lost(request.source, visit, site, request, kind, address, self._world.now())
             return
-        self._under_way(visit, -1)
+        self._no_longer_in_flight(visit, 1)
         self._without_answer(visit, site, request, FAILED, kind, address)
 
     def site_failed(self, visit: Visit, site: Site, request: PageRequest, kind: str, why: str = "") -> None:
@@ -250,15 +250,15 @@ class FetchResults:
         if visit not in self._out_of_band:
             self._tally.in_flight += 1
 
-    def _under_way(self, visit: Visit, more: int) -> None:
-        """Add `more` to the number of pages in flight, unless the visit is out-of-band."""
+    def _no_longer_in_flight(self, visit: Visit, pages: int) -> None:
+        """Count this many pages as no longer in flight. Those of an out-of-band visit were not counted."""
         if visit not in self._out_of_band:
-            self._tally.in_flight += more
+            self._tally.in_flight -= pages
 
     def withdrawn(self, visit: Visit, site: Site, requests: Collection[PageRequest], kind: str, address: str) -> None:
         """Record pages that were requested and will not be answered. The frontier takes them back as they were."""
         pages = [request for request in requests if request.source is None]
-        self._under_way(visit, -len(pages))
+        self._no_longer_in_flight(visit, len(pages))
         now, result = self._world.now(), OUT_OF_BAND if visit in self._out_of_band else RETURNED
         for request in requests:
             if request.source is not None:

@@ -35,7 +35,7 @@ class FetchVerdict(NamedTuple):
     unchanged: bool = False  # whether the server confirmed our copy, in answer to a conditional request
     fingerprint: bytes = b""  # of the text that people read; b"": not wanted, or not known
     body: bytes = b""  # decoded; b"": it cannot be decoded, or bodies of this type are not read
-    has_relations: bool = False  # whether a <link> of the page may name a feed, a sitemap, a schedule or a hub
+    has_relations: bool = False  # whether a <link> in the body may name a feed, a sitemap, a schedule or a hub
 
 
 def judge(
@@ -100,9 +100,8 @@ def _page(
             FETCHED, body, mime, marks, Links.of(header_links), "", 0.0, False, fingerprint=page_fingerprint
         )
     if not is_html(mime, body):
-        return FetchVerdict(
-            FETCHED, "", mime, marks, Links.of(header_links), "", 0.0, False, False, page_fingerprint, body
-        )
+        header = Links.of(header_links)  # the body is not parsed, so nobody knows what it names
+        return FetchVerdict(FETCHED, "", mime, marks, header, "", 0.0, False, False, page_fingerprint, body, True)
     facts = read_page(body, charset, agent)
     marks |= facts.marks
     links = NO_LINKS if marks & NOFOLLOW else facts.links.followed_by(header_links)

@@ -206,7 +206,7 @@ class PageStream:
         """
         referrers, most = self._referrers, max(page, max(links, default=0))
         if most >= len(referrers):
-            referrers.extend([NO_PAGE] * max(most + 1 - len(referrers), len(referrers)))
+            referrers.extend(array("i", (NO_PAGE,)) * max(most + 1 - len(referrers), len(referrers)))
         for link in links:
             if link >= 0 and referrers[link] == NO_PAGE:
                 referrers[link] = page

@@ -138,7 +138,7 @@ def is_page(record: Fetched) -> bool:
     """Return whether the record brought a page: neither a redirect nor the robots.txt of another site."""
     if record.result != FETCHED or record.marks & ROBOTS_FILE:
         return False
-    return record.status < 300 or not is_redirect(FETCHED, record.status)
+    return not is_redirect(FETCHED, record.status)
 
 
 def is_handed_over(record: Fetched) -> bool:

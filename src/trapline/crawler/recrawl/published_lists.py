@@ -128,7 +128,7 @@ class PublishedLists:
 
     def listen(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
         """Take in a page that was fetched: it may be a list, or name lists."""
-        if not self._discovers and not self.reads(url):
+        if not self.reads(url):
             return
         if kind := self._kind(verdict, url):
             self.queue.is_page(page)

@@ -47,7 +47,7 @@ Buffer = type_of(np.zeros(1, np.uint8))
 State = type_of(np.zeros(1, np.int64))
 # Indexes of a page's state: rows and hrefs written; whether a canonical link was found (NONE, FOUND, PERHAPS), and whether a base was;
 # the offset at which to continue; the number of open templates; steps, work and bytes of links so far, and the limits of these three; the
-# smallest byte that a value must be decoded for; whether a <link> may name a feed, a sitemap or the like.
+# smallest byte that a value must be decoded for; whether a <link> has a rel as in `may_relate`.
 ROWS, HREFS, CANONICAL, HAS_BASE, AT, TEMPLATES, STEPS, WORK, BYTES, MOST_STEPS, MOST_WORK, MOST_BYTES = range(12)
 FIRST_ODD, RELATIONS, STATE_SIZE = 12, 13, 14
 NONE, FOUND, PERHAPS = 0, 1, 2
@@ -148,7 +148,8 @@ def has_word(html: Array, at: int, end: int, wanted: int, length: int) -> bool:
 
 @helper(b1(Bytes, i8, i8))
 def may_relate(html: Array, at: int, end: int) -> bool:
-    """Return whether the rel of a <link> may be one of those that signals/published/list_discovery.py looks for."""
+    """Return whether the rel of a <link> may name a feed, a sitemap, a schedule, a hub, or the page itself. Of the long words, the
+    first eight letters and the length are compared."""
     if not is_plain(html, at, end, _NOT_ASCII):
         return True
     while at < end:

@@ -104,10 +104,10 @@ class TagRows:
 
         `agent`: our name in rules for robots, in lower case. `usable`: ALL_BYTES or ASCII_ALONE.
         """
-        if not html:
-            return Tags(self._hrefs[:0], self._rows[:0])
         state = self._state
         state[:] = _BEGINNING
+        if not html:
+            return Tags(self._hrefs[:0], self._rows[:0])
         state[FIRST_ODD] = usable
         html_bytes, agent_bytes = np.frombuffer(html, np.uint8, min(len(html), BYTES_OF_A_PAGE)), _bytes_of(agent)
         while not find_tags(html_bytes, self._rows, self._hrefs, state, self._opened, agent_bytes, most):

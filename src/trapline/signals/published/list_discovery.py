@@ -33,7 +33,7 @@ _NEVER = ("image/", "video/", "audio/", "font/", "text/css", "text/javascript", 
 _GZIP_WITH_HEADER = 31  # zlib's wbits
 _MARKS_AND_SPACE = b"\xef\xbb\xbf\xff\xfe \t\r\n"
 
-_USUAL = (b"<!DOCTYPE html", b"<!doctype html")
+_USUAL_BEGINNINGS = (b"<!DOCTYPE html", b"<!doctype html")  # of pages: these spare `_is_page`
 _BEGINS_PAGES = (b"<!doctype html", b"<html")
 _ROOT = re.compile(rb"<(?:[A-Za-z_][\w.-]{0,40}:)?(urlset|sitemapindex|rss|feed|RDF)[\s>]")
 _KINDS = {b"urlset": SITEMAP, b"sitemapindex": SITEMAP, b"rss": FEED, b"feed": FEED}
@@ -49,7 +49,7 @@ def kind_of(mime: str, body: bytes, url: str) -> str:
     >>> kind_of("text/html", b"<!doctype html><p>", "http://a.org/"), kind_of("text/html", b"<?xml version='1.0'?><rss version=", "")
     ('', 'feed')
     """
-    if mime in _HTML and (body.startswith(_USUAL) or _is_page(body[:_SNIFFED_HTML_BYTES])):
+    if mime in _HTML and (body.startswith(_USUAL_BEGINNINGS) or _is_page(body[:_SNIFFED_HTML_BYTES])):
         return NONE
     return NONE if mime.startswith(_NEVER) else _kind_of_head(mime, body[:_SNIFFED_BYTES], url)
 

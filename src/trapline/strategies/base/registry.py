@@ -97,7 +97,7 @@ def _known(name: str, label: str, known: dict[str, Declared]) -> Declared:
 
 
 class _SourceLoader(SourceFileLoader):
-    """Loads a module from its source always. Bytecode on disk can be that of an edit within the same second."""
+    """Loads a module from its source, never from bytecode, which may be that of an earlier edit within the same second."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
@@ -109,8 +109,8 @@ def _run(path: Path) -> ModuleType:
     if not path.is_file():
         raise ConfigError(f"{path}: no such strategy file; give the path of a Python file, or the name of a strategy")
     name = f"user_strategy_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path, loader=_SourceLoader(name, str(path)))
-    assert spec is not None and spec.loader is not None
+    spec = importlib.util.spec_from_file_location(name, path, loader=_SourceLoader(name, str(path.absolute())))
+    assert spec is not None and spec.loader is not None  # a path and a loader always give these
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
