@@ -15,7 +15,8 @@ from collections.abc import Callable
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.discovery.sites import Site
-from trapline.crawler.engine.extra_requests import ExtraRequests, ExtraSource
+from trapline.crawler.engine.extra_queue import ExtraSource
+from trapline.crawler.engine.extra_requests import ExtraRequests
 from trapline.crawler.engine.fetch_results import FetchResults
 from trapline.crawler.engine.options import CrawlerSettings
 from trapline.crawler.engine.other_partitions import OtherPartitions

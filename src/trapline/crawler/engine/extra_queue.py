@@ -8,10 +8,12 @@ it back, until it was requested MOST_REQUESTS times. `restore` puts back those t
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.engine.judge import FetchVerdict
 from trapline.crawler.engine.records import PageRequisite, PublishedList
+from trapline.fetch.http.response import Response
 from trapline.frontier import Frontier
 from trapline.frontier.layout import UNKNOWN
 
@@ -103,3 +105,16 @@ class ExtraQueue(ABC, Generic[Record]):
         """Give up the URLs of a site: they will never be requested."""
         for page in self._waiting.pop(site, ()):
             self.finished(page, FAILED)
+
+
+class ExtraSource(Protocol):
+    """Something whose URLs are requested besides pages."""
+
+    reads_all: bool  # whether answers of all types are decoded and read, and not only HTML
+
+    @property
+    def queue(self) -> ExtraQueue[Any]:
+        """The URLs that wait."""
+
+    def came(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
+        """Take in the answer to a request."""

@@ -12,10 +12,9 @@ sources, lets sites be visited, and records the answers.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
 
 from trapline.crawler.discovery.sites import Site
-from trapline.crawler.engine.extra_queue import FORBIDDEN, ExtraQueue
+from trapline.crawler.engine.extra_queue import FORBIDDEN, ExtraSource
 from trapline.crawler.engine.fetch_record import PageRequest, answer, no_answer
 from trapline.crawler.engine.judge import FetchVerdict, judge
 from trapline.crawler.engine.out_of_band import OutOfBandFetches
@@ -26,19 +25,6 @@ from trapline.frontier import Frontier, Visit
 
 # If a site has no pages to fetch. With more, a dead host of images would delay the end of a crawl by minutes (--backoff).
 MOST_FAILED_VISITS = 2
-
-
-class ExtraSource(Protocol):
-    """Something whose URLs are requested besides pages."""
-
-    reads_all: bool  # whether answers of all types are decoded and read, and not only HTML
-
-    @property
-    def queue(self) -> ExtraQueue[Any]:
-        """The URLs that wait."""
-
-    def came(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
-        """Take in the answer to a request."""
 
 
 class ExtraRequests:

@@ -5,16 +5,14 @@ The module holds plain values and converts one into the other. It decides nothin
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from trapline.crawler.discovery.sites import Site
+from trapline.crawler.engine.extra_queue import ExtraSource
 from trapline.crawler.engine.judge import FetchVerdict
 from trapline.crawler.engine.records import Fetched
 from trapline.fetch.http.response import Response
 from trapline.frontier import Visit
-
-if TYPE_CHECKING:
-    from trapline.crawler.engine.extra_requests import ExtraSource
 
 
 class PageRequest(NamedTuple):
@@ -24,9 +22,7 @@ class PageRequest(NamedTuple):
     url: str
     started: float
     request: bytes
-    source: "ExtraSource | None" = (
-        None  # the owner of what is requested besides pages (extra_requests.py); None: a page
-    )
+    source: ExtraSource | None = None  # the owner of what is requested besides pages (extra_requests.py); None: a page
     marks: int = 0  # marks of the record besides those of the answer
 
 
