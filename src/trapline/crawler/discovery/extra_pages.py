@@ -46,7 +46,7 @@ class ExtraPages:
             return []
         self._make_room(max(pages))
         kinds = self._kinds
-        if not any(map(kinds.__getitem__, pages)):  # the usual case, in a third of the time
+        if not any(map(kinds.__getitem__, pages)):  # the usual case, and the quicker test
             return []
         return [at for at, page in enumerate(pages) if kinds[page]]
 

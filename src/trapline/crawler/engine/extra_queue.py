@@ -2,7 +2,8 @@
 
 There are two: sitemaps and feeds (crawler/recrawl/list_queue.py), and requisites of pages (crawler/requisites/requisite_queue.py).
 They add URLs, and note in the store what became of each. `take` removes one for a request (extra_requests.py); `retry` puts
-it back, until it was requested MOST_REQUESTS times. `restore` puts back those that waited when the crawl ended.
+it back, until it was requested MOST_REQUESTS times. `restore` puts back those that waited when the crawl ended. The owner of
+a queue is an `ExtraSource`, which reads the answers.
 """
 
 from abc import ABC, abstractmethod
