@@ -46,8 +46,6 @@ class ExtraPages:
             return []
         self._make_room(max(pages))
         kinds = self._kinds
-        if not any(map(kinds.__getitem__, pages)):  # the usual case, and the quicker test
-            return []
         return [at for at, page in enumerate(pages) if kinds[page]]
 
     def is_fetched(self, page: int) -> bool:
