@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from trapline.compiled import jit
-from trapline.crawler.discovery.seen import SeenTable
+from trapline.crawler.discovery.seen import Lookup, SeenTable
 from trapline.crawler.discovery.seen.kernels import SEGMENTS
 from trapline.crawler.discovery.seen.table import SMALLEST
 from trapline.errors import ConfigError, InvariantError
+from trapline.fetch.html.page import Links
 from trapline.frontier.layout import Array
 
 MOST = 2**64 - 1
@@ -219,3 +220,53 @@ def test_a_failed_save_keeps_the_previous_file(saved: Path, monkeypatch: pytest.
     with pytest.raises(ConfigError):
         seen.save(saved)
     assert len(SeenTable.load(saved)) == 2_002
+
+
+# ---- the lookup
+
+
+@given(
+    st.lists(st.integers(0, 12), max_size=30),
+    st.sets(st.integers(0, 12), max_size=2),
+    st.integers(0, 13),
+    st.sampled_from([-1, -3, -5]),
+)
+def test_pages_come_once_if_all_links_lead_to_known_pages_without_marks(
+    numbers: list[int], marked: set[int], marks: int, result: int
+) -> None:
+    """`marks`: the length of the array of marks. The last two numbers are no known pages. `result`: what is remembered of those; -1:
+    nothing."""
+    seen = SeenTable()
+    added(seen, seen.fingerprints([f"http://a.org/{number}" for number in range(11)]), 0)
+    lookup = Lookup(seen)
+    lookup.mark(np.array([page in marked for page in range(marks)], np.uint8))
+    links, url = Links.of([f"/{number}" for number in numbers]), b"http://a.org/x"
+    pages, _ = lookup.find(links, url)
+    for at, page in enumerate(pages.tolist()):
+        if page < 0:
+            lookup.remember(at, result)
+    by_link, are_distinct = lookup.find(links, url)
+    expected = [number if number < 11 else result for number in numbers]
+    assert by_link.tolist() == expected and not are_distinct
+    found_pages, are_distinct = lookup.find(links, url, wants_distinct=True)
+    assert are_distinct == all(page >= 0 and not (page in marked and page < marks) for page in expected)
+    assert found_pages.tolist() == (list(dict.fromkeys(expected)) if are_distinct else expected)
+
+
+def test_marks_that_change_later_count() -> None:
+    seen, marks = SeenTable(), np.zeros(2, np.uint8)
+    added(seen, seen.fingerprints(["http://a.org/0", "http://a.org/1"]), 0)
+    lookup, links = Lookup(seen), Links.of(["/1", "/0", "/1"])
+    lookup.mark(marks)
+    assert lookup.find(links, b"http://a.org/", True)[0].tolist() == [1, 0]
+    marks[0] = 1
+    assert lookup.find(links, b"http://a.org/", True)[0].tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("count", [1023, 1024, 1025, 3_000])
+def test_pages_of_many_links_come_once(count: int) -> None:
+    seen = SeenTable()
+    added(seen, seen.fingerprints([f"http://a.org/{number}" for number in range(count)]), 0)
+    numbers = [number * 7 % count for number in range(count)] * 2
+    pages, are_distinct = Lookup(seen).find(Links.of([f"/{n}" for n in numbers]), b"http://a.org/", True)
+    assert are_distinct and pages.tolist() == list(dict.fromkeys(numbers))

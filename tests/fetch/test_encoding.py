@@ -61,6 +61,9 @@ def test_queries_as_browsers_encode_them(recorded_data: Path) -> None:
     [
         (b"\xef\xbb\xbf<meta charset=koi8-r>", "koi8-u", "utf-8"),  # the byte order mark comes before everything else
         (b"\xff\xfe<\0", None, "utf-16le"),
+        (b"\xff\xfe<\0", "utf-8", "utf-16le"),
+        (b"\xfe\xff\0<", "UTF-8", "utf-16be"),
+        (b"<meta charset=koi8-r>\xc1\xff", "utf-8", "utf-8"),
         (b"<meta charset=koi8-r>\xc1", "koi8-u", "koi8-u"),  # the header comes before the page
         (b"<meta charset=koi8-r>\xc1", "no-such-label", "koi8-r"),
         (b"<\0a\0>\0", "utf-16", "utf-16le"),

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from trapline.errors import ConfigError, InvariantError
 from trapline.fetch.failure import PROTOCOL, TOO_LARGE
+from trapline.fetch.http import response as response_module
 from trapline.fetch.http.http1 import Response, ResponseReader, request, request_headers
+from trapline.fetch.http.response import headers_of
 from trapline.fetch.limits import Limits
 
 SMALL = Limits(header_bytes=400, headers=8, body_bytes=1_000)
@@ -107,6 +109,39 @@ def test_a_repeated_location_is_accepted_if_equal() -> None:
 
 def test_malformed_header_lines_are_ignored() -> None:
     assert read_one(b"HTTP/1.1 200 OK\r\nnonsense\r\n: x\r\nContent-Length: 2\r\n\r\nok").body == b"ok"
+
+
+NAMES = st.sampled_from(
+    [b"A", b"a", b"Link", b"location", b"X-Y", b"", b" A", b"\tb", b"A ", b"b\t", b"\x01", b"A:b", b"x" * 70]
+)
+LINES = st.tuples(
+    NAMES, st.sampled_from([b":", b": ", b":\t", b" :", b""]), st.sampled_from([b"1", b" 2 ", b"", b"a: b", b" :"])
+)
+
+
+def headers_line_by_line(head: bytes) -> dict[bytes, bytes]:
+    """The headers of a head, without any shortcut."""
+    headers: dict[bytes, bytes] = {}
+    for line in re.sub(rb"\r?\n[ \t]+", b" ", head).split(b"\n")[1:-2]:
+        name, _, value = line.partition(b":")
+        name, value = name.rstrip(b" \t").lower(), value.strip()
+        if name in headers and not (name in (b"location", b"content-type") and headers[name] == value):
+            value = headers[name] + b", " + value
+        headers[name] = value
+    return headers
+
+
+@given(st.lists(LINES, max_size=8), st.sampled_from([b"\r\n", b"\n"]))
+def test_headers_are_those_of_the_lines_one_by_one(lines: list[tuple[bytes, bytes, bytes]], end: bytes) -> None:
+    head = b"HTTP/1.1 200 OK" + end + b"".join(b"".join(line) + end for line in lines) + end
+    assert headers_of(head, 99) == headers_line_by_line(head)
+
+
+def test_the_names_that_servers_invent_are_not_all_remembered() -> None:
+    for number in range(3_000):
+        name = b"X-%d" % number
+        assert headers_of(b"HTTP/1.1 200 OK\r\n%s: 1\r\n\r\n" % name, 9) == {name.lower(): b"1"}
+    assert len(response_module._names) <= 1024
 
 
 def test_interim_responses_and_empty_lines_are_skipped() -> None:

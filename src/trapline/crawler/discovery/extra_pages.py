@@ -16,14 +16,13 @@ from trapline.frontier import Frontier
 from trapline.frontier.layout import UNKNOWN, Array
 
 LIST, REQUISITE, FETCHED_REQUISITE = 1, 2, 4  # what a URL is besides pages: bits
-BELOW_ZERO = 64  # link_resolver.py uses fewer numbers below 0
 
 
 class ExtraPages:
-    def __init__(self, frontier: Frontier) -> None:
-        self._frontier = frontier
-        # Bits by page. The last BELOW_ZERO entries are 0: numbers below 0, which stand for rejected links, lead there.
-        self._kinds = bytearray(1024)
+    def __init__(self, frontier: Frontier, has_grown: Callable[[Array], None] = lambda kinds: None) -> None:
+        """`has_grown`: called with the array of bits by page, whenever it is a new one."""
+        self._frontier, self._has_grown = frontier, has_grown
+        self._kinds = bytearray()  # bits by page, as far as some URL is known
         self._linked: set[int] = set()
         self.count = 0
         # Called with each extra page that has become a page of the crawl.
@@ -31,22 +30,17 @@ class ExtraPages:
 
     def note(self, page: int, kind: int, mask: int) -> None:
         """Note what a URL is: `kind` replaces those bits that are in `mask`."""
-        self._make_room(page)
+        if page >= len(self._kinds):
+            self._kinds = self._kinds + bytes(page + 1)  # a new object: the array of the old one is in use
+            self._has_grown(np.frombuffer(self._kinds, np.uint8))
         before = self._kinds[page]
         self._kinds[page] = after = (before & ~mask) | kind
         self.count += (after > 0) - (before > 0)
 
-    def _make_room(self, page: int) -> None:
-        if page + BELOW_ZERO >= len(self._kinds):
-            self._kinds.extend(bytes(page + BELOW_ZERO))
-
     def among(self, pages: Sequence[int]) -> list[int]:
-        """Return the places in `pages`, which may have numbers below 0, that have extra pages. Called for every page that arrives."""
-        if not pages:
-            return []
-        self._make_room(max(pages))
-        kinds = self._kinds
-        return [at for at, page in enumerate(pages) if kinds[page]]
+        """Return the places in `pages`, which may have numbers below 0, that have extra pages."""
+        kinds, end = self._kinds, len(self._kinds)
+        return [at for at, page in enumerate(pages) if 0 <= page < end and kinds[page]]
 
     def is_fetched(self, page: int) -> bool:
         """Return whether a URL was fetched as a requisite. No link makes it a page."""
@@ -61,8 +55,9 @@ class ExtraPages:
         """Note that links lead to these pages. Return those that may be pages of the crawl."""
         if not self.count or not len(pages):
             return pages
-        self._make_room(int(pages.max()))
-        bits = np.frombuffer(self._kinds, np.uint8)[pages]
+        bits = np.zeros(len(pages), np.uint8)
+        known = pages < len(self._kinds)
+        bits[known] = np.frombuffer(self._kinds, np.uint8)[pages[known]]
         self._linked.update(pages[bits > 0].tolist())
         return pages[bits & FETCHED_REQUISITE == 0]
 

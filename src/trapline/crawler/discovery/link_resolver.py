@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trapline.crawler.discovery.extra_pages import BELOW_ZERO, ExtraPages
+from trapline.crawler.discovery.extra_pages import ExtraPages
 from trapline.crawler.discovery.scope import REASONS, Scope
 from trapline.crawler.discovery.seen import NO_PAGE, UNKNOWN, Lookup, SeenTable
 from trapline.crawler.discovery.sites import Site, Sites
@@ -42,7 +42,6 @@ _REJECTED = {reason: NO_PAGE - 1 - number for number, reason in enumerate((*REAS
 _REASON = {number: reason for reason, number in _REJECTED.items()}
 _FOREIGN = min(_REJECTED.values()) - 1  # another partition owns the page
 _UNSETTLED = _FOREIGN - 1  # the owner is not known yet: for now the page counts as foreign, which is not remembered
-assert _UNSETTLED > -BELOW_ZERO
 
 
 class ResolvedLinks(NamedTuple):
@@ -75,7 +74,7 @@ class LinkResolver:
         self._scope, self._outbox, self._inputs, self._locate = scope, outbox, inputs, locate
         self._rejected_links, self._owns, self._lookup = rejected_links, owns, Lookup(seen)
         self._state_pages = _state_pages(frontier, url_store)
-        self.extra_pages = ExtraPages(frontier)
+        self.extra_pages = ExtraPages(frontier, self._lookup.mark)
         outbox.before_flush = self.extra_pages.tell_new_pages
         self._rejected_extras: dict[int, int] = {}  # by extra page: the number that stands for its rejection
         self._moved: frozenset[int] = frozenset()
@@ -85,12 +84,13 @@ class LinkResolver:
     def pages_of(self, url: str, base: str, links: Links, now: float) -> ResolvedLinks:
         """Resolve the links of the page at `url`. `base`: the base URL that the page declares (<base>); "": none."""
         base_url = (canonical(base, url) or url) if base else url
-        pages, unknown = self._lookup.find(links, base_url.encode())
+        pages, are_distinct = self._lookup.find(links, base_url.encode(), not self._moved)
+        if are_distinct:
+            return ResolvedLinks(pages.copy())
         found: list[int] = pages.tolist()
-        if self.extra_pages.count:
-            for at in self.extra_pages.among(found):
-                found[at] = self._page_of_extra(found[at])
-        if unknown:
+        for at in self.extra_pages.among(found):
+            found[at] = self._page_of_extra(found[at])
+        if UNKNOWN in found:
             self._resolve_unknown(found, links, base_url, now)
         if self._moved:
             self._mark_moved(found)
@@ -302,7 +302,7 @@ class LinkResolver:
                     pages[at] = _UNSETTLED if ours is None else _FOREIGN
                 else:
                     new.append(at)
-        if self.extra_pages.count and not is_seed:
+        if not is_seed:
             for at in self.extra_pages.among(pages):
                 pages[at] = self._page_of_extra(pages[at])
         # A crawl that knows fewer pages in all than one site may have need not check its sites.

@@ -28,7 +28,7 @@ class ExtraQueue(ABC, Generic[Record]):
     def __init__(self, frontier: Frontier, link_resolver: LinkResolver) -> None:
         self._frontier, self._link_resolver = frontier, link_resolver
         self._records: dict[int, Record] = {}  # by page: at least those that wait or are being requested
-        self._waiting: dict[int, deque[int]] = {}  # by site: pages, never empty
+        self.waiting: dict[int, deque[int]] = {}  # by site: pages, never empty
         self._of_site: Counter[int] = Counter()  # URLs that wait, and those that are done
         self.wanted: Callable[[int], None] = lambda site: None  # called if a URL of the site waits
 
@@ -43,7 +43,7 @@ class ExtraQueue(ABC, Generic[Record]):
     @property
     def sites(self) -> list[int]:
         """The sites with URLs that wait."""
-        return list(self._waiting)
+        return list(self.waiting)
 
     def _wait(self, page: int) -> None:
         """Let a URL wait for a request. At a site that the crawl has abandoned it would wait for ever."""
@@ -51,7 +51,7 @@ class ExtraQueue(ABC, Generic[Record]):
         if self._frontier.site_budgets[site] == 0:
             self.finished(page, FAILED)
             return
-        self._waiting.setdefault(site, deque()).append(page)
+        self.waiting.setdefault(site, deque()).append(page)
         self.wanted(site)
 
     @abstractmethod
@@ -68,7 +68,7 @@ class ExtraQueue(ABC, Generic[Record]):
 
     def has(self, site: int) -> bool:
         """Return whether a URL of the site waits to be requested."""
-        waiting = self._waiting.get(site)
+        waiting = self.waiting.get(site)
         while waiting:
             state = self._state_now(waiting[0])
             if state == WAITING:
@@ -78,10 +78,10 @@ class ExtraQueue(ABC, Generic[Record]):
 
     def _first(self, site: int) -> int:
         """Remove the first page that waits at a site, and return it."""
-        waiting = self._waiting[site]
+        waiting = self.waiting[site]
         page = waiting.popleft()
         if not waiting:
-            del self._waiting[site]
+            del self.waiting[site]
         return page
 
     def take(self, site: int) -> tuple[int, str]:
@@ -104,7 +104,7 @@ class ExtraQueue(ABC, Generic[Record]):
 
     def abandoned(self, site: int) -> None:
         """Give up the URLs of a site: they will never be requested."""
-        for page in self._waiting.pop(site, ()):
+        for page in self.waiting.pop(site, ()):
             self.finished(page, FAILED)
 
 

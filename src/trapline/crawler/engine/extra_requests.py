@@ -71,8 +71,9 @@ class ExtraRequests:
 
     def has(self, site: int) -> bool:
         """Return whether something waits to be requested from the site."""
-        for source in self._sources:  # noqa: SIM110  # called for every request: any() and its generator take longer
-            if source.queue.has(site):
+        for source in self._sources:  # called for every request: any() and its generator take longer
+            queue = source.queue
+            if site in queue.waiting and queue.has(site):
                 return True
         return False
 

@@ -85,13 +85,13 @@ def page_quality(given: Given, frontier: Frontier) -> Callable[[PageRequest], fl
     if (program := given.program) is not None:
         if "quality" in columns:
             column = columns.index("quality")
-            program.expected_of = lambda page: float(frontier.column(column)[page])
+            program.expected_of = lambda page: frontier.page_value(page, column)
         return lambda request: program.quality
     known = ("quality", "pagerank") if given.quality else ("cash", "history")
     for name in known:
         if name in columns:
             column = columns.index(name)
-            return lambda request: float(frontier.column(column)[request.page])
+            return lambda request: frontier.page_value(request.page, column)
     if given.quality is None:
         return lambda request: 0.0
     quality = given.quality

@@ -157,7 +157,7 @@ class RequisiteQueue(ExtraQueue[PageRequisite]):
 
     def moved(self, site: int) -> list[tuple[str, str, int]]:
         """Leave the requisites that wait at a site to another partition. Return URL, role and level of each."""
-        requisites = [self._records[page] for page in self._waiting.pop(site, ())]
+        requisites = [self._records[page] for page in self.waiting.pop(site, ())]
         for one in requisites:
             self.finished(one.page, MOVED)
         urls = self._link_resolver.urls([one.page for one in requisites])

@@ -7,11 +7,14 @@ Step 6 in docs/architecture.md. tokens.py splits HTML into tags; foreign.py reco
 - A value is recorded as its start and end, without the blanks at its ends.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
+from trapline.compiled.array_handles import Pinned, recaller
 from trapline.compiled.jit import b1, helper, i8, kernel, type_of, void
 from trapline.fetch.html.foreign import HTML as HTML_ELEMENT
-from trapline.fetch.html.foreign import Open, innermost, is_of_html
+from trapline.fetch.html.foreign import OPEN_SHAPE, Open, innermost, is_of_html
 from trapline.fetch.html.tokens import Bytes as Bytes
 from trapline.fetch.html.tokens import (
     attribute_name_end,
@@ -57,6 +60,20 @@ KIND, VALUES, PLACE, COLUMNS = 0, 1, 7, 8
 HREF, REL = VALUES, VALUES + 2  # for all kinds except META; for frames, src is stored as href
 CONTENT, META_NAME, HTTP_EQUIV = VALUES, VALUES + 2, VALUES + 4
 ABSENT, UNUSABLE = -1, -2
+
+
+class TagArrays(NamedTuple):
+    """What `find_tags` writes, and its state."""
+
+    rows: Array  # columns: see above
+    hrefs: Array  # start and end of each link
+    state: Array  # indexes: see above
+    opened: Array  # open elements of SVG and MathML (foreign.py)
+
+
+_ROWS = np.zeros((1, 1), np.int32)
+TagArraysType = Pinned(TagArrays(_ROWS, _ROWS, np.zeros(1, np.int64), np.zeros(OPEN_SHAPE, np.int64)))
+recall_arrays = recaller(TagArraysType)
 
 
 # ---- values
@@ -329,17 +346,29 @@ def is_html_tag(
     return bool(is_html)
 
 
-@kernel(b1(Bytes, Rows, Rows, State, Open, Bytes, i8))
-def find_tags(html: Array, rows: Array, hrefs: Array, state: Array, opened: Array, agent: Array, most: int) -> bool:
+@helper(void(TagArraysType, i8))
+def begin_page(arrays: TagArrays, first_odd: int) -> None:
+    for index in range(MOST_STEPS):
+        arrays.state[index] = 0
+    arrays.state[FIRST_ODD] = first_odd
+    arrays.state[RELATIONS] = 0
+    arrays.opened[0, 0] = 0  # no element of SVG or MathML is open
+
+
+@kernel(b1(i8, Bytes, Bytes, i8, i8))
+def find_tags(handle: int, html: Array, agent: Array, most: int, first_odd: int) -> bool:
     """Find the relevant tags of a page.
 
     For every link that needs no decoding, write start and end of its value into `hrefs`. For every other tag that may contain a link or
     matter to `agent`, write NOT_YET into `hrefs`, and the offsets of its values into `rows`. Stop after `most` hrefs. If `hrefs` has
     length 0, write start and end of the attributes of every tag of a known kind into `rows` instead. Return False if an array is full;
-    then call again with larger arrays, which contain the previous ones.
+    then call again with larger arrays, which contain the previous ones, and with 0 in place of `first_odd`, the smallest byte that a
+    value must be decoded for.
     """
-    if state[AT] == 0:  # a new page: no element of SVG or MathML is open
-        opened[0, 0] = 0
+    arrays: TagArrays = recall_arrays(handle)
+    if first_odd > 0:
+        begin_page(arrays, first_odd)
+    rows, hrefs, state, opened = arrays.rows, arrays.hrefs, arrays.state, arrays.opened
     at = find_byte(html, state[AT], _LESS)
     while at + 1 < html.size and not is_over(state, most):
         if not has_row(rows, hrefs, state):

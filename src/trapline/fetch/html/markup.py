@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trapline.compiled.array_handles import Pin
 from trapline.fetch.html.foreign import OPEN_SHAPE
 from trapline.fetch.html.kernels import (
     COLUMNS,
-    FIRST_ODD,
     HREFS,
     MOST_BYTES,
     MOST_STEPS,
@@ -33,6 +33,7 @@ from trapline.fetch.html.kernels import (
     STATE_SIZE,
     STEPS,
     WORK,
+    TagArrays,
     find_tags,
 )
 from trapline.frontier.layout import Array
@@ -55,10 +56,6 @@ BYTES_OF_LINKS = 4 << 20
 _ROWS_AT_ONCE = 512
 _MOST_ROWS = 4096  # larger arrays are not kept for the next page
 ALL_BYTES, ASCII_ALONE = 256, 128  # bytes of a value below this number can be used without decoding
-
-
-_BEGINNING = np.zeros(STATE_SIZE, np.int64)
-_BEGINNING[[MOST_STEPS, MOST_WORK, MOST_BYTES]] = STEPS_OF_A_PAGE, WORK_OF_A_PAGE, BYTES_OF_LINKS
 
 
 @lru_cache(16)
@@ -86,12 +83,14 @@ class TagRows:
 
     def __init__(self, rows: int = 64, hrefs: int = 256) -> None:
         self._usual = rows, hrefs
-        self._state = np.zeros(STATE_SIZE, np.int64)
-        self._opened = np.zeros(OPEN_SHAPE, np.int64)
+        self._state, self._opened = np.zeros(STATE_SIZE, np.int64), np.zeros(OPEN_SHAPE, np.int64)
+        self._state[[MOST_STEPS, MOST_WORK, MOST_BYTES]] = STEPS_OF_A_PAGE, WORK_OF_A_PAGE, BYTES_OF_LINKS
+        self._numbers = self._state.data  # the same numbers, faster to read one by one
         self._make_room(rows, hrefs)
 
     def _make_room(self, rows: int, hrefs: int) -> None:
         self._rows, self._hrefs = np.zeros((rows, COLUMNS), np.int32), np.zeros((hrefs, 2), np.int32)
+        self._pin = Pin(TagArrays(self._rows, self._hrefs, self._state, self._opened))
 
     def _make_more_room(self) -> None:
         rows, hrefs = self._rows, self._hrefs
@@ -104,15 +103,12 @@ class TagRows:
 
         `agent`: our name in rules for robots, in lower case. `usable`: ALL_BYTES or ASCII_ALONE.
         """
-        state = self._state
-        state[:] = _BEGINNING
-        if not html:
-            return Tags(self._hrefs[:0], self._rows[:0])
-        state[FIRST_ODD] = usable
-        html_bytes, agent_bytes = np.frombuffer(html, np.uint8, min(len(html), BYTES_OF_A_PAGE)), _bytes_of(agent)
-        while not find_tags(html_bytes, self._rows, self._hrefs, state, self._opened, agent_bytes, most):
+        html_bytes, agent_bytes = np.frombuffer(html[:BYTES_OF_A_PAGE] or b" ", np.uint8), _bytes_of(agent)
+        is_done = find_tags(self._pin.handle, html_bytes, agent_bytes, most, usable)
+        while not is_done:
             self._make_more_room()
-        found = Tags(self._hrefs[: int(state[HREFS])], self._rows[: int(state[ROWS])])
+            is_done = find_tags(self._pin.handle, html_bytes, agent_bytes, most, 0)
+        found = Tags(self._hrefs[: self._numbers[HREFS]], self._rows[: self._numbers[ROWS]])
         if len(self._rows) > _MOST_ROWS or len(self._hrefs) > _MOST_ROWS:
             self._make_room(*self._usual)
         return found
@@ -120,12 +116,12 @@ class TagRows:
     @property
     def has_relations(self) -> bool:
         """Whether a <link> of the last page may name a feed, a sitemap, a schedule or a hub."""
-        return bool(self._state[RELATIONS])
+        return self._numbers[RELATIONS] > 0
 
     @property
     def spent(self) -> tuple[int, int]:
         """Steps and work that the last page took."""
-        return int(self._state[STEPS]), int(self._state[WORK])
+        return self._numbers[STEPS], self._numbers[WORK]
 
 
 def any_case(name: str) -> str:

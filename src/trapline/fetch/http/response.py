@@ -16,6 +16,8 @@ _ANNOUNCED_REQUESTS = re.compile(rb"\bmax=(\d{1,9})", re.IGNORECASE)
 _ANNOUNCED_SECONDS = re.compile(rb"\btimeout=(\d{1,9})", re.IGNORECASE)
 # More digits than any real length has, and few enough to be parsed quickly.
 _MOST_DIGITS = 18
+_ODD = b""
+_MOST_NAMES, _LONGEST_NAME = 1024, 64  # names that are remembered, and their bytes
 
 # Headers with a single value: if a server repeats one with the same value, it counts once.
 _ONE_VALUE = frozenset({b"location", b"content-type"})
@@ -92,12 +94,25 @@ def headers_of(head: bytes, most: int) -> dict[bytes, bytes] | None:
     headers = {}
     for line in lines:
         name, _, value = line.partition(b":")
-        headers[name.lower()] = value.strip()
-    # The slow way for three rare cases: repeated names, which leave fewer entries than lines; folded lines, which alone begin with a
-    # space; and blanks before a colon.
-    if len(headers) < len(lines) or min(headers, default=b"a") < b"!" or b" :" in head or b"\t:" in head:
+        headers[_names[name]] = value.strip()
+    # The slow way for three rare cases: repeated names, which leave fewer entries than lines; folded lines; and blanks before a colon.
+    if len(headers) < len(lines) or _ODD in headers:
         return _joined(_FOLD.sub(b" ", head))
     return headers
+
+
+class _Names(dict[bytes, bytes]):
+    """Names of headers in lower case, by how servers write them. _ODD stands for what is no name: the beginning of a folded line, or a
+    name with blanks at its end."""
+
+    def __missing__(self, name: bytes) -> bytes:
+        found = _ODD if name[:1] <= b" " or name[-1:] in b" \t" else name.lower()
+        if len(self) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
+            self[name] = found
+        return found
+
+
+_names = _Names()
 
 
 def _joined(head: bytes) -> dict[bytes, bytes]:

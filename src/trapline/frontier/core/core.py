@@ -188,6 +188,10 @@ class Core:
         """Return one input or measure of the page rank, for every page."""
         return self.state.columns[: self.pages, index]
 
+    def page_value(self, page: int, index: int) -> float:
+        """Return one input or measure of the page rank, for one page."""
+        return float(self.state.columns.item(page, index))
+
     def is_visited(self, site: int) -> bool:
         """Return whether a visit to the site is under way."""
         return bool(self.state.site["visit"][site] >= 0)

@@ -41,11 +41,16 @@ class LookupArrays(NamedTuple):
     text: Array  # a joined link: LONGEST bytes and padding
     met: Array  # fingerprints of joined links that are not among the seen URLs, each in the only slot that it may have
     met_pages: Array  # the remembered result for each of them
+    fingerprints: Array  # of the links of one page
+    pages: Array  # the results for the links of one page
+    slots: Array  # for the distinct ones among these results; at least twice as many as links, a power of two
+    marks: Array  # uint8, by page: not 0 if a link to the page needs a closer look; 0 for pages beyond the end
 
 
 SegmentType = Pinned(Segment(np.zeros(1, SLOT)))
 TableType = Pinned(Table(*(np.zeros(1, np.int64) for _ in Table._fields)))
-DeskType = Pinned(LookupArrays(np.zeros(1, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int32)))
+_BYTES, _NUMBERS, _PAGES = np.zeros(1, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int32)
+DeskType = Pinned(LookupArrays(_BYTES, _NUMBERS, _PAGES, _NUMBERS, _PAGES, _PAGES, _BYTES))
 recall_segment, recall_table, recall_desk = recaller(SegmentType), recaller(TableType), recaller(DeskType)
 
 
@@ -108,27 +113,51 @@ def find_seen(handle: int, fingerprints: Array, out: Array) -> None:
         out[i] = page_seen(table, fingerprints[i])
 
 
-@kernel(i8(i8, i8, Bytes, Rows, Bytes, Numbers, Pages))
-def find_links(handle: int, at: int, text: Array, spans: Array, url: Array, fingerprints: Array, out: Array) -> int:
-    """Look up the links of the page at `url`. Return how many are unknown.
+@helper(i8(DeskType, i8))
+def keep_distinct(desk: LookupArrays, count: int) -> int:
+    """Keep each of the first `count` pages of `desk.pages` once, in order. Return how many there are."""
+    size = 1
+    while size < 2 * count:
+        size *= 2
+    for at in range(size):
+        desk.slots[at] = -1
+    distinct = 0
+    for i in range(count):
+        page = desk.pages[i]
+        at = page & (size - 1)
+        while desk.slots[at] != -1 and desk.slots[at] != page:
+            at = (at + 1) & (size - 1)
+        if desk.slots[at] == -1:
+            desk.slots[at] = desk.pages[distinct] = page
+            distinct += 1
+    return distinct
 
-    out[i]: the page of link i; below -1: it has none; -1: unknown. fingerprints[i]: the fingerprint under which the result
-    may be remembered; 0: it may not.
+
+@kernel(i8(i8, i8, Bytes, Rows, Bytes, i8))
+def find_links(handle: int, at: int, text: Array, spans: Array, url: Array, wants_distinct: int) -> int:
+    """Look up the links of the page at `url`.
+
+    desk.pages[i]: the page of link i; below -1: it has none; -1: unknown. desk.fingerprints[i]: the fingerprint under which
+    the result may be remembered; 0: it may not. Return -1; but with `wants_distinct`, if every link leads to a page without a
+    mark, keep each page once in `desk.pages` and return their number.
     """
     table: Table = recall_table(handle)
     desk: LookupArrays = recall_desk(at)
-    unknown = 0
-    for i in range(len(spans)):
+    fingerprints, pages, marks = desk.fingerprints, desk.pages, desk.marks
+    count = len(spans)
+    for i in range(count):
         end = joined(text, spans[i, 0], spans[i, 1], url, desk.text)
         fingerprints[i] = 0 if end < 0 else fingerprint(desk.text, 0, end, table.head[KEY_0], table.head[KEY_1])
         look_up_ahead(table, fingerprints, i)
-    for i in range(len(spans)):
-        out[i] = page_seen(table, fingerprints[i]) if fingerprints[i] != 0 else -1
+    is_plain = wants_distinct != 0
+    for i in range(count):
+        page = page_seen(table, fingerprints[i]) if fingerprints[i] != 0 else -1
         slot = fingerprints[i] & (desk.met.size - 1)
-        if out[i] < 0 and fingerprints[i] != 0 and desk.met[slot] == fingerprints[i]:
-            out[i] = desk.met_pages[slot]
-        unknown += out[i] == -1
-    return unknown
+        if page < 0 and fingerprints[i] != 0 and desk.met[slot] == fingerprints[i]:
+            page = desk.met_pages[slot]
+        pages[i] = page
+        is_plain = is_plain and page >= 0 and (page >= marks.size or marks[page] == 0)
+    return keep_distinct(desk, count) if is_plain else -1
 
 
 @helper(i8(TableType, i8, i8))

@@ -176,36 +176,56 @@ class Lookup:
     def __init__(self, seen: SeenTable, slots: int = SLOTS) -> None:
         """`slots`: a power of two."""
         self._seen = seen
-        self._desk = LookupArrays(
-            np.zeros(LONGEST + PADDING, np.uint8), np.zeros(slots, np.int64), np.full(slots, UNKNOWN, np.int32)
-        )
-        self._pin = Pin(self._desk)
+        self._text = np.zeros(LONGEST + PADDING, np.uint8)
+        self._met, self._met_pages = np.zeros(slots, np.int64), np.full(slots, UNKNOWN, np.int32)
+        self._marks = np.zeros(0, np.uint8)
         self._make_room(_USUAL)
 
     def _make_room(self, links: int) -> None:
+        self._room = links
         self._fingerprints, self._pages = np.zeros(links, np.int64), np.zeros(links, np.int32)
+        self._slots = np.zeros(1 << (2 * links - 1).bit_length(), np.int32)
+        self._pin_arrays()
 
-    def find(self, links: Links, url: bytes) -> tuple[Array, int]:
-        """Return, for each link on the page at `url`, its page, UNKNOWN, or the remembered number; and how many are unknown.
+    def _pin_arrays(self) -> None:
+        self._pin = Pin(
+            LookupArrays(
+                self._text,
+                self._met,
+                self._met_pages,
+                self._fingerprints,
+                self._pages,
+                self._slots,
+                self._marks,
+            )
+        )
+
+    def mark(self, marks: Array) -> None:
+        """Use these marks, by page, until the next call: not 0 if a link to the page needs a closer look. Later changes of the array
+        count."""
+        self._marks = marks
+        self._pin_arrays()
+
+    def find(self, links: Links, url: bytes, wants_distinct: bool = False) -> tuple[Array, bool]:
+        """Return, for each link on the page at `url`, its page, UNKNOWN, or the remembered number; and False. But with
+        `wants_distinct`, if every link leads to a known page without a mark, return each of these pages once, in order; and True.
         The next call overwrites the array."""
         count = len(links)
-        if count > len(self._pages) or len(self._pages) > _MOST:
+        if count > self._room or self._room > _MOST:
             self._make_room(max(count, _USUAL))
         text, base = np.frombuffer(links.text or b" ", np.uint8), np.frombuffer(url, np.uint8)
-        unknown = find_links(
-            self._seen.handle, self._pin.handle, text, links.spans, base, self._fingerprints, self._pages
-        )
-        return self._pages[:count], unknown
+        distinct = find_links(self._seen.handle, self._pin.handle, text, links.spans, base, wants_distinct)
+        return (self._pages[:count], False) if distinct < 0 else (self._pages[:distinct], True)
 
     def forget(self) -> None:
         """Forget all remembered results: they may no longer be true."""
-        self._desk.met[:] = 0
-        self._desk.met_pages[:] = UNKNOWN
+        self._met[:] = 0
+        self._met_pages[:] = UNKNOWN
 
     def remember(self, at: int, page: int, found_by: int = 0) -> None:
         """Remember the result for link `at` of the last call of `find`: its page, or NO_PAGE or less. Nothing is remembered if
         the table finds the page by the same fingerprint (`found_by`)."""
         fingerprint = int(self._fingerprints[at])
         if fingerprint and (page < 0 or fingerprint != found_by):
-            slot = fingerprint & (len(self._desk.met) - 1)
-            self._desk.met[slot], self._desk.met_pages[slot] = fingerprint, page
+            slot = fingerprint & (len(self._met) - 1)
+            self._met[slot], self._met_pages[slot] = fingerprint, page
