@@ -21,12 +21,13 @@ from trapline.crawler.discovery.sites import Site, Sites
 from trapline.crawler.discovery.url_store import UrlStore
 from trapline.crawler.engine import live
 from trapline.crawler.engine.crawler import Crawler
+from trapline.crawler.engine.fetch_results import Features
 from trapline.crawler.engine.options import AGENT, CrawlerSettings, CrawlOptions, Goals, RefreshOptions
 from trapline.crawler.engine.page_quality import PageScoring
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED, Batch, Fetched, RobotsFetched
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages
 from trapline.crawler.recrawl.copies import Copies
-from trapline.crawler.recrawl.published_lists import Offload, PublishedLists
+from trapline.crawler.recrawl.published_lists import ListOptions, Offload, PublishedLists
 from trapline.crawler.recrawl.signal_intake import SignalIntake
 from trapline.crawler.requisites.page_requisites import PageRequisites
 from trapline.crawler.store.outbox import Outbox
@@ -219,8 +220,8 @@ class Stage:
                 self.loop.time,
                 Offload(self.loop),
             )
-        about_lists = (self.frontier, self.link_resolver, self.outbox, self.loop.time, Offload(self.loop), 50 << 20)
-        self.published_lists = PublishedLists(*about_lists, guesses=True) if self._reads_lists else None
+        about_lists = (self.frontier, self.link_resolver, self.outbox, self.loop.time, Offload(self.loop))
+        self.published_lists = PublishedLists(*about_lists, ListOptions(guesses=True)) if self._reads_lists else None
         about_requisites = (self.frontier, self.link_resolver, self.outbox, 50 << 20)
         self.requisites = PageRequisites(*about_requisites) if self._fetches_requisites else None
         self.refetch = self._refetch(refresh or RefreshOptions())
@@ -230,10 +231,12 @@ class Stage:
             self.outbox,
             CrawlerSettings(options.connections, AGENT, 1 << 20, options.abandon, goals),
             PageScoring(lambda page: 1.0),
-            refetch=self.refetch if refresh else None,
-            signal_intake=self.signal_intake,
-            published_lists=self.published_lists,
-            requisites=self.requisites,
+            Features(
+                refetch=self.refetch if refresh else None,
+                signal_intake=self.signal_intake,
+                published_lists=self.signal_intake.published_lists if self.signal_intake else self.published_lists,
+                requisites=self.requisites,
+            ),
         )
         self.site_resolver.start(self.crawler, self.loop)
         self.web = StageWeb(self.loop, options, self.crawler, self.site_resolver, None)

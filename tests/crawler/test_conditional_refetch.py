@@ -81,7 +81,7 @@ def test_foreign_links_are_stored_for_every_fetch(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stage.link_resolver, "_owns", lambda url: url.startswith(f"{A}/"))
-    stage.crawler.others = stage.crawler.results.others = IgnoringPartitions()  # type: ignore[assignment]
+    stage.crawler.features.others = IgnoringPartitions()  # type: ignore[assignment]
     first_fetch(stage, TEXT + links(f"{B}/1", f"{B}/2"))
     wire, _ = second_request(stage)
     wire.answers(body=OTHER + links(f"{B}/2"))
@@ -174,9 +174,7 @@ def resumed(stage: Stage, folder: Path) -> None:
     reading, refetch = stored(stage, folder), stage.refetch
     forbidden = ForbiddenPages(stage.refresher, stage.url_store.urls, reading.forbidden())
     reading.close()
-    stage.crawler.refetch = stage.crawler.results.refetch = ConditionalRefetch(
-        refetch.agenda, refetch.copies, stage.outbox, forbidden
-    )
+    stage.crawler.features.refetch = ConditionalRefetch(refetch.agenda, refetch.copies, stage.outbox, forbidden)
 
 
 @pytest.mark.parametrize("after_a_resume", [False, True])

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.effort import examples
-from trapline.crawler.engine.judge import FetchVerdict, judge
 from trapline.crawler.engine.records import NOT_KNOWN, KeptCopy
 from trapline.crawler.recrawl.copies import Compared, Copies, Copy, compared
+from trapline.crawler.visits.judge import FetchVerdict, judge
 from trapline.fetch.http.headers import Validators
 from trapline.fetch.http.response import Response
 

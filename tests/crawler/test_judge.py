@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trapline.crawler.engine.judge import FetchVerdict, judge
+from trapline.crawler.visits.judge import FetchVerdict, judge
 from trapline.fetch.html.markup import BYTES_OF_A_PAGE
 from trapline.fetch.html.page import NOARCHIVE, NOFOLLOW, NOINDEX
 from trapline.fetch.http.content import decoded
@@ -215,7 +215,7 @@ def decoded_types(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
         bodies.append(body)
         return decoded(body, *options)
 
-    monkeypatch.setattr("trapline.crawler.engine.judge.decoded", counted)
+    monkeypatch.setattr("trapline.crawler.visits.judge.decoded", counted)
     return bodies
 
 

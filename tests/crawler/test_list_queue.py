@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 
 from tests.crawler.stage import A, Stage, Wire
-from trapline.crawler.engine.extra_queue import FAILED, MOST_REQUESTS, WAITING
 from trapline.crawler.recrawl.list_queue import MOST_LINKED, MOST_OF_A_SITE, TOO_MANY_LISTS, ListQueue
 from trapline.crawler.recrawl.published_lists import PublishedLists
+from trapline.crawler.visits.extra_queue import FAILED, MOST_REQUESTS, WAITING
 from trapline.fetch.limits import Limits
 from trapline.frontier import Rules
 

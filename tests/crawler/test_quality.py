@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from trapline.cli import run
-from trapline.crawler.engine.fetch_record import PageRequest
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_quality import given_by, page_quality
 from trapline.crawler.files import resume
+from trapline.crawler.visits.fetch_record import PageRequest
 from trapline.errors import ConfigError
 
 URLS = ("http://a.org/", "http://a.org/b", "http://a.org/c")

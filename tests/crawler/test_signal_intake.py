@@ -343,7 +343,7 @@ def test_accesses_of_an_unfetched_page_count_when_it_is_fetched(stage: Stage, tm
         assert receive(stage, f"{A}/3", ACCESS, p=5.0) == "not fetched yet"
     receive(stage, f"{A}/1", ACCESS, p=3.0)
     if stopped:
-        stage.crawler.results.signal_intake = resumed(stage, tmp_path / "c")
+        stage.crawler.features.signal_intake = resumed(stage, tmp_path / "c")
     stage.passes(20.0)
     answer_next(stage, b"<p>three", {})
     assert [explained(stage, page)["accesses"] for page in range(3)] == [3, 0, 10]

@@ -521,7 +521,7 @@ class OtherPartitions:
         self.reply = lambda *reply: self.replies.append(reply)
         self.ask = self.requested.append
         self._stage = stage
-        stage.crawler.others = stage.crawler.results.others = self  # type: ignore[assignment]
+        stage.crawler.features.others = self  # type: ignore[assignment]
 
     def rest(self) -> None: ...
 

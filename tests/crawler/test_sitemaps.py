@@ -18,8 +18,8 @@ from tests.cli.crawling import Captured, CrawlResult
 from tests.crawler.small_server import NOT_FOUND, Part, SmallServer, moved, page, small_server
 from tests.effort import slow
 from trapline.cli import run
-from trapline.crawler.engine.extra_queue import MOST_REQUESTS
 from trapline.crawler.recrawl.list_queue import MOST_LEVELS
+from trapline.crawler.visits.extra_queue import MOST_REQUESTS
 from trapline.graph.formats.textfile import LoadOptions
 from trapline.graph.load import load_graph
 

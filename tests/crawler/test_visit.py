@@ -11,9 +11,9 @@ from tests.crawler.stage import A, Stage, Wire, links
 from tests.frontier.test_replay import assert_same_state
 from trapline.crawler.discovery.site_settings import SiteSettings
 from trapline.crawler.engine.options import RefreshOptions
-from trapline.crawler.engine.visit import HANG_UP_S
 from trapline.crawler.files import resume
 from trapline.crawler.files.reading import Reading
+from trapline.crawler.visits.visit import HANG_UP_S
 from trapline.frontier import FAILED, FETCHED, Frontier, Rules
 from trapline.frontier.layout import GONE, WAITING
 from trapline.frontier.replay import replay

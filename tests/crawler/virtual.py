@@ -19,12 +19,12 @@ from trapline.crawler.discovery.seen import SeenTable
 from trapline.crawler.discovery.sites import Site, Sites
 from trapline.crawler.discovery.url_store import UrlStore
 from trapline.crawler.engine.crawler import Crawler
-from trapline.crawler.engine.fetch_record import PageRequest
 from trapline.crawler.engine.options import CrawlerSettings, Goals
 from trapline.crawler.engine.page_quality import PageScoring
 from trapline.crawler.engine.records import Batch, Fetched
 from trapline.crawler.engine.status import CrawlTally
 from trapline.crawler.store.outbox import Outbox
+from trapline.crawler.visits.fetch_record import PageRequest
 from trapline.fetch import failure
 from trapline.fetch.http.response import Response
 from trapline.frontier import FAILED, FETCHED, REFUSED, Frontier, Outcome, Rules, Visit

@@ -119,7 +119,7 @@ class Node:
         self._begin(options, new)
 
     @property
-    def results(self) -> "Node":
+    def features(self) -> "Node":
         """Where a handover looks for the intake of signals."""
         return self
 

@@ -181,7 +181,7 @@ def crawlers(partitions: int, chance: random.Random, failed: float) -> list[Virt
         world = VirtualWorld(web, np.full(web.sites, 0.1), latency_s, failed=failed, timeout_s=2.0, seed=number)
         rules = Rules(delay_s=chance.choice([0.0, 1.0, 20.0]), per_connection=5, lease_s=1e6, retries=2, backoff_s=1.0)
         crawler, _ = crawl_of(world, load_strategy("breadth-first"), rules, 4)
-        crawler.others = SilentPartitions()  # type: ignore[assignment]
+        crawler.features.others = SilentPartitions()  # type: ignore[assignment]
         crawler.most_pages = 0
         world.begin(crawler, [world.urls[page] for page in web.home.tolist()])
         worlds.append(world)

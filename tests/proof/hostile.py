@@ -11,7 +11,7 @@ import zstandard
 from tests.fetch.test_http1 import SMALL, read
 from tests.proof.fuzzing import FULL, SHORT, Reader, fuzzed
 from tests.proof.section import Finding, Section
-from trapline.crawler.engine.judge import judge
+from trapline.crawler.visits.judge import judge
 from trapline.fetch.failure import ENCODING
 from trapline.fetch.html.fingerprint import fingerprint
 from trapline.fetch.html.page import MOST_LINKS, read_page

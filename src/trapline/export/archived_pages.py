@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import NamedTuple
 
-from trapline.crawler.engine.judge import FetchVerdict, judge
 from trapline.crawler.files.archived_responses import ArchivedResponses
 from trapline.crawler.store.archive import RecordPlace
+from trapline.crawler.visits.judge import FetchVerdict, judge
 from trapline.export.source import ExportSource
 from trapline.fetch.http.response import Response
 

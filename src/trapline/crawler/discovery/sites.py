@@ -60,7 +60,7 @@ class Site:
         self.pipelining = True  # until the server breaks it
         self.connection: Connection | None = None  # kept open between two visits
         self.returned: int | None = None  # the page before whose answer the server last closed the connection
-        # If a visit makes one request: whether the next one is for something else than a page (crawler/engine/visit_requests.py).
+        # If a visit makes one request: whether the next one is for something else than a page (crawler/visits/visit_requests.py).
         self.is_extra_next = True
         self.request_headers = b""  # the part of its requests that follows the target
         self.private_headers: PrivateHeaders | None = None  # sent besides, and never recorded

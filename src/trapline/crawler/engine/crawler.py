@@ -4,10 +4,10 @@ These are steps 4 and 8 in docs/architecture.md. The crawler opens no socket and
 does: the live web (live.py) or virtual time (tests). The order of a crawl is therefore decided here and in the frontier
 alone, and tests can compare it with the simulator's.
 
-Two parties call the crawler: the world, for timers and for the store, and the visits (visit.py), which ask what they may do and
-report their end. The pages that arrive meanwhile are reported to `FetchResults` (fetch_results.py). Every event that may allow a
-new visit calls `soon`. The frontier is then asked once for all of these events, after everything else that happens at this
-moment, as in the simulator.
+Two parties call the crawler: the world, for timers and for the store, and the visits (crawler/visits/visit.py), which ask
+what they may do and report their end. The pages that arrive meanwhile are reported to `FetchResults` (fetch_results.py).
+Every event that may allow a new visit calls `soon`. The frontier is then asked once for all of these events, after
+everything else that happens at this moment, as in the simulator.
 """
 
 import math
@@ -15,22 +15,17 @@ from collections.abc import Callable
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.discovery.sites import Site
-from trapline.crawler.engine.extra_queue import ExtraSource
-from trapline.crawler.engine.extra_requests import ExtraRequests
-from trapline.crawler.engine.fetch_results import FetchResults
+from trapline.crawler.engine.fetch_results import Features, FetchResults
 from trapline.crawler.engine.options import CrawlerSettings
-from trapline.crawler.engine.other_partitions import OtherPartitions
-from trapline.crawler.engine.out_of_band import OutOfBandFetches
 from trapline.crawler.engine.page_quality import PageScoring
 from trapline.crawler.engine.records import VISITS, AbandonedSite, CrawlProgress
 from trapline.crawler.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, UNREACHABLE, CrawlTally, next_visit
-from trapline.crawler.engine.waiting_visits import WaitingVisits
 from trapline.crawler.engine.world import Timer, World
-from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch
-from trapline.crawler.recrawl.published_lists import PublishedLists
-from trapline.crawler.recrawl.signal_intake import SignalIntake
-from trapline.crawler.requisites.page_requisites import PageRequisites
 from trapline.crawler.store.outbox import Outbox
+from trapline.crawler.visits.extra_queue import ExtraSource
+from trapline.crawler.visits.extra_requests import ExtraRequests
+from trapline.crawler.visits.out_of_band import OutOfBandFetches
+from trapline.crawler.visits.waiting_visits import WaitingVisits
 from trapline.frontier import REFUSED, Drained, Frontier, Outcome, Rescore, Visit, WaitUntil
 from trapline.frontier.layout import Array
 from trapline.units import counted
@@ -44,35 +39,21 @@ class Crawler:
         outbox: Outbox,
         settings: CrawlerSettings,
         scoring: PageScoring,
-        *,
+        features: Features | None = None,
         tally: CrawlTally | None = None,
-        refetch: ConditionalRefetch | None = None,
-        signal_intake: SignalIntake | None = None,
-        published_lists: PublishedLists | None = None,
-        requisites: PageRequisites | None = None,
-        others: OtherPartitions | None = None,
     ) -> None:
-        """`published_lists`: reads sitemaps and feeds; a signal intake brings its own. `requisites`: fetches requisites of pages.
-        `others`: the other partitions, if the crawl is one of several. The crawl then does not end when it has nothing to do,
-        because they may send it pages."""
+        """One of several partitions does not end when it has nothing to do, because the others may send it pages."""
         self.frontier, self.link_resolver, self.outbox = frontier, link_resolver, outbox
         self._settings = settings
         # Whether every fetched page may allow a new visit: new scores or a new batch may be due.
         self._on_every_page = scoring.keep_links is not None or frontier.rules.batch > 0
-        self.tally = tally or CrawlTally()
-        self.refetch, self.others = refetch, others
-        self.published_lists = signal_intake.published_lists if signal_intake is not None else published_lists
-        self.requisites = requisites
+        self.features, self.tally = features or Features(), tally or CrawlTally()
         self.out_of_band = OutOfBandFetches(frontier, lambda site: self.extra.needs_visit(site))
         self.results = FetchResults(
-            *(frontier, link_resolver, outbox, settings, scoring, self.tally, self.out_of_band),
-            refetch=refetch,
-            signal_intake=signal_intake,
-            published_lists=self.published_lists,
-            requisites=requisites,
-            others=others,
+            frontier, link_resolver, outbox, settings, scoring, self.tally, self.out_of_band, self.features
         )
         self.extra = self._extra_requests()
+        refetch = self.features.refetch
         self._next = frontier.next if refetch is None else refetch.agenda.next
         self.active = 0  # visits under way
         self.stopped_by = ""
@@ -88,7 +69,7 @@ class Crawler:
         self._wakes_at = math.inf
 
     def _extra_requests(self) -> ExtraRequests:
-        sources: list[ExtraSource | None] = [self.published_lists, self.requisites]
+        sources: list[ExtraSource | None] = [self.features.published_lists, self.features.requisites]
         return ExtraRequests(
             self.frontier,
             self.out_of_band,
@@ -105,9 +86,9 @@ class Crawler:
     def begin(self, world: World) -> None:
         self._world, self._asking = world, False
         self.results.begin(world, self.extra, self._wake_free, self._stop_at_goals)
-        if self.published_lists is not None:
-            self.published_lists.was_read = self.soon
-        self.extra.begin(lambda: self.requisites is None or self.used < self.most_pages, self.soon)
+        if self.features.published_lists is not None:
+            self.features.published_lists.was_read = self.soon
+        self.extra.begin(lambda: self.features.requisites is None or self.used < self.most_pages, self.soon)
         self._stop_at_goals()  # a resumed crawl may have reached them already
         self.soon()
 
@@ -124,7 +105,7 @@ class Crawler:
 
     def _ask(self) -> None:
         self._asking = False
-        if self.requisites is not None and not self.stopped_by:
+        if self.features.requisites is not None and not self.stopped_by:
             self._stop_at_goals()  # the last requisite may have come, or its site may be abandoned
         while self._may_begin_visit():
             answer = self._next_visit(self._world.now())
@@ -136,18 +117,18 @@ class Crawler:
                 self._world.score()
             elif isinstance(answer, WaitUntil):
                 self._wake(answer)
-            elif self.others is None:
+            elif self.features.others is None:
                 self.stop(DRAINED)
             break
-        if self.others is not None and self.is_idle:
-            self.others.flush()
+        if self.features.others is not None and self.is_idle:
+            self.features.others.flush()
         if self.stopped_by and not self.active:
             self._world.ended()
 
     def _next_visit(self, now: float) -> Visit | WaitUntil | Rescore | Drained:
         """Return the next out-of-band visit if one is due. Otherwise ask for a visit to pages if the limit allows one more
         page. An out-of-band visit does not count as a page."""
-        if self.requisites is not None:
+        if self.features.requisites is not None:
             self._fetch_requisites_without_pages()
         out_of_band_visit = self.out_of_band.next(now)
         if out_of_band_visit is not None:
@@ -159,11 +140,13 @@ class Crawler:
 
     @property
     def _is_reading(self) -> bool:
-        return self.published_lists is not None and self.published_lists.is_reading
+        return self.features.published_lists is not None and self.features.published_lists.is_reading
 
     def _begin_visit(self, visit: Visit) -> None:
         self.active += 1
-        conditions = self.refetch.conditions(visit) if self.refetch and visit not in self.out_of_band else []
+        conditions = (
+            self.features.refetch.conditions(visit) if self.features.refetch and visit not in self.out_of_band else []
+        )
         self._world.begin_visit(
             visit, self.link_resolver.sites[visit.site], self.link_resolver.urls(visit.pages), conditions
         )
@@ -182,7 +165,7 @@ class Crawler:
         """Text that says what the crawl waits for while no connection is open. "": it does not wait, or the time is unknown."""
         if self.active > 0 or self.stopped_by:
             return ""
-        if self.others is not None and self.used >= self.most_pages:
+        if self.features.others is not None and self.used >= self.most_pages:
             return "waiting for a share of --max-pages"
         return next_visit(self.next_visit_s)
 
@@ -237,7 +220,11 @@ class Crawler:
     @property
     def _has_requisites(self) -> bool:
         """Whether requisites are left to fetch, now that the limit on pages is reached."""
-        return self.requisites is not None and not self.stopped_by and self.requisites.are_left_without_pages()
+        return (
+            self.features.requisites is not None
+            and not self.stopped_by
+            and self.features.requisites.are_left_without_pages()
+        )
 
     def _fetch_requisites_without_pages(self) -> None:
         """Let all sites with requisites be visited if the limit on pages has just been reached: no visit to pages will come."""
@@ -256,7 +243,7 @@ class Crawler:
     @property
     def has_pages(self) -> bool:
         """Whether there are pages to fetch, new or again, now or later. The limit on pages does not matter here."""
-        return self.refetch.agenda.goes_on if self.refetch is not None else self.frontier.has_new
+        return self.features.refetch.agenda.goes_on if self.features.refetch is not None else self.frontier.has_new
 
     @property
     def is_idle(self) -> bool:
@@ -282,7 +269,7 @@ class Crawler:
         Otherwise a visit could find no page left to request, and the site's delay would begin all the same.
         """
         requested = self.tally.fetched + self.tally.in_flight
-        if self.others is None:
+        if self.features.others is None:
             return requested
         return max(requested, min(self.tally.fetched + self.active - len(self.out_of_band), self.most_pages))
 
@@ -309,7 +296,7 @@ class Crawler:
 
     def may_be_list(self, page: int, url: str) -> bool:
         """Return whether a page is known as a list, or may be one because it is a seed."""
-        is_known = self.published_lists is not None and page in self.published_lists.queue
+        is_known = self.features.published_lists is not None and page in self.features.published_lists.queue
         return is_known or self.link_resolver.is_seed(url)
 
     # ---- the ends of visits and of sites
@@ -319,8 +306,8 @@ class Crawler:
         now = self._world.now()
         self.frontier.finish(visit, outcome, now)
         self.out_of_band.over(visit)
-        if self.refetch is not None:
-            self.refetch.over(visit, site, now)
+        if self.features.refetch is not None:
+            self.features.refetch.over(visit, site, now)
         self.active -= 1
         if outcome.failed and not visit.pages:
             self.extra.visit_failed(site.id)
@@ -340,7 +327,7 @@ class Crawler:
         """Return whether nothing was fetched, and every site refuses connections at all of its addresses or was abandoned. The
         address of a seed is then wrong or its server is not running; the back-off is for sites that answered before."""
         refused, tally = self.results.unanswered_seeds.refused, self.tally
-        if not refused or self.active or self.others is not None or tally.fetched or tally.redirects:
+        if not refused or self.active or self.features.others is not None or tally.fetched or tally.redirects:
             return False
         if len(refused) + sum(tally.abandoned_sites.values()) < self.link_resolver.own_sites:
             return False
@@ -350,7 +337,7 @@ class Crawler:
     def _has_pages_of(self, site: Site) -> bool:
         """Return whether pages of the site are to be fetched again. Such a site is not abandoned: one that is down for an hour
         would be lost for weeks."""
-        return self.refetch is not None and self.frontier.pages_taken(site.id) > 0
+        return self.features.refetch is not None and self.frontier.pages_taken(site.id) > 0
 
     def abandon(self, site: Site, kind: str, why: str) -> None:
         """Abandon a site that cannot be crawled. Its pages wait for ever, and the crawl does not wait for them."""
@@ -368,8 +355,8 @@ class Crawler:
 
     def progress(self, seconds: float) -> CrawlProgress:
         tally, sites = self.tally, self.link_resolver.own_sites
-        if self.requisites is not None:
-            sites -= self.requisites.queue.sites_without_pages
+        if self.features.requisites is not None:
+            sites -= self.features.requisites.queue.sites_without_pages
         return CrawlProgress(
             self._world.now(),
             seconds,

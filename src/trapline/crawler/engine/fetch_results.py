@@ -1,23 +1,20 @@
 """The results of fetches: the frontier, the refresher, other partitions and the store learn of each page as it arrives.
 
-This is step 8 in docs/architecture.md, up to the end of the visit, which crawler.py handles. Visits (visit.py) call this module
-for each page that they have requested, whether or not it was answered. The module begins no visit and stops no crawl: it tells
-the crawler of each result, which does.
+This is step 8 in docs/architecture.md, up to the end of the visit, which crawler.py handles. Visits
+(crawler/visits/visit.py) call this module for each page that they have requested, whether or not it was answered. The
+module begins no visit and stops no crawl: it tells the crawler of each result, which does.
 """
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from trapline.crawler.discovery.link_resolver import LinkResolver, ResolvedLinks
 from trapline.crawler.discovery.sites import Site
-from trapline.crawler.engine.extra_requests import ExtraRequests
-from trapline.crawler.engine.fetch_record import PageRequest, answer, no_answer
-from trapline.crawler.engine.judge import FetchVerdict, judge
 from trapline.crawler.engine.options import CrawlerSettings
 from trapline.crawler.engine.other_partitions import OtherPartitions
-from trapline.crawler.engine.out_of_band import OutOfBandFetches
 from trapline.crawler.engine.page_quality import PageScoring
 from trapline.crawler.engine.page_stream import PageDetails, PageStream
 from trapline.crawler.engine.records import AS_BEFORE, OUT_OF_BAND, RETURNED, SITE_FAILED, Fetched
@@ -28,6 +25,10 @@ from trapline.crawler.recrawl.published_lists import PublishedLists
 from trapline.crawler.recrawl.signal_intake import SignalIntake
 from trapline.crawler.requisites.page_requisites import PageRequisites
 from trapline.crawler.store.outbox import Outbox
+from trapline.crawler.visits.extra_requests import ExtraRequests
+from trapline.crawler.visits.fetch_record import PageRequest, answer, no_answer
+from trapline.crawler.visits.judge import FetchVerdict, judge
+from trapline.crawler.visits.out_of_band import OutOfBandFetches
 from trapline.fetch import failure
 from trapline.fetch.http.response import Response
 from trapline.fetch.urls import canonical
@@ -41,6 +42,22 @@ _NO_LINKS = ResolvedLinks(_NO_PAGES)
 _NO_DETAILS = PageDetails()
 
 
+@dataclass(slots=True)
+class Features:
+    """What a crawl does besides fetching each page once. None: it does not."""
+
+    refetch: ConditionalRefetch | None = None
+    """fetches pages again"""
+    signal_intake: SignalIntake | None = None
+    """takes in what content providers say about changes"""
+    published_lists: PublishedLists | None = None
+    """reads sitemaps and feeds"""
+    requisites: PageRequisites | None = None
+    """fetches requisites of pages"""
+    others: OtherPartitions | None = None
+    """exchanges URLs with the other partitions, if the crawl is one of several"""
+
+
 class FetchResults:
     def __init__(
         self,
@@ -51,18 +68,12 @@ class FetchResults:
         scoring: PageScoring,
         tally: CrawlTally,
         out_of_band: OutOfBandFetches,
-        *,
-        refetch: ConditionalRefetch | None,
-        signal_intake: SignalIntake | None,
-        published_lists: PublishedLists | None,
-        requisites: PageRequisites | None,
-        others: OtherPartitions | None,
+        features: Features,
     ) -> None:
         """The parameters are those of `Crawler`. `out_of_band`: knows which visits are out-of-band."""
         self._frontier, self._link_resolver, self._outbox = frontier, link_resolver, outbox
         self._settings, self._scoring, self._tally = settings, scoring, tally
-        self._out_of_band, self.refetch, self.signal_intake = out_of_band, refetch, signal_intake
-        self._published_lists, self._requisites, self.others = published_lists, requisites, others
+        self._out_of_band, self._features = out_of_band, features
         self.unanswered_seeds = UnansweredSeeds(settings.abandon, frontier.rules)
         self.scope_notes: list[str] = []  # for the user: redirects of seeds that the scope followed
         self.stream: PageStream | None = None  # to the program that takes the pages; None: there is none
@@ -85,16 +96,17 @@ class FetchResults:
             return verdict
         if visit in self._out_of_band:
             return self._out_of_band_answered(visit, site, request, response, address)
-        now = self._world.now()
-        is_refetch = self.refetch is not None and self.refetch.is_refetch(request.page)
-        reads_lists = self._published_lists is not None and self._published_lists.reads(request.url)
+        now, features = self._world.now(), self._features
+        refetch, others = features.refetch, features.others
+        is_refetch = refetch is not None and refetch.is_refetch(request.page)
+        reads_lists = features.published_lists is not None and features.published_lists.reads(request.url)
         verdict = judge(
             response,
             self._settings.agent,
             self._settings.expanded_bytes,
             now,
             is_refetch and _CONDITION in request.request,
-            self.refetch is not None,
+            refetch is not None,
             reads_lists,
         )
         self._tally.in_flight -= 1
@@ -113,16 +125,16 @@ class FetchResults:
         hrefs = list(verdict.links) if self._settings.keep_hrefs else ()
         own_links = links[: len(links) - len(foreign)]  # the links to other partitions are at the end
         record = answer(visit, site, request, response, address, verdict, hrefs, own_links.tobytes())
-        if self.refetch is not None:
-            record = self.refetch.compared(record, verdict, response)
-        if foreign and self.others is not None:
-            is_known = record.changed == 0 and not self.others.have_grown
+        if refetch is not None:
+            record = refetch.compared(record, verdict, response)
+        if foreign and others is not None:
+            is_known = record.changed == 0 and not others.have_grown
             record = record._replace(elsewhere=AS_BEFORE if is_known else foreign)
         self._report(visit, record, now, links, response.own_s, page_quality)
         if record.result == FETCHED:
-            if foreign and self.others is not None:
-                _send_links(self.others, request.page, foreign, len(links), is_refetch)
-            if reads_lists or self.signal_intake is not None or self._requisites is not None:
+            if foreign and others is not None:
+                _send_links(others, request.page, foreign, len(links), is_refetch)
+            if reads_lists or features.signal_intake is not None or features.requisites is not None:
                 self._read_page(request, verdict, response, now)
         details = PageDetails(verdict.links, verdict.base, page_quality) if self.stream is not None else _NO_DETAILS
         self.keep(record, is_refetch, details, own_links, page_quality)
@@ -157,12 +169,12 @@ class FetchResults:
 
     def _read_page(self, request: PageRequest, verdict: FetchVerdict, response: Response, now: float) -> None:
         """Read what a fetched page says about other URLs, besides its links."""
-        if self.signal_intake is not None:
-            self.signal_intake.listen(request.page, request.url, verdict, response, now)
-        elif self._published_lists is not None and response.status == 200:
-            self._published_lists.listen(request.page, request.url, verdict, response, now)
-        if self._requisites is not None:
-            self._requisites.read_page(request.page, request.url, verdict, response, now)
+        if self._features.signal_intake is not None:
+            self._features.signal_intake.listen(request.page, request.url, verdict, response, now)
+        elif self._features.published_lists is not None and response.status == 200:
+            self._features.published_lists.listen(request.page, request.url, verdict, response, now)
+        if self._features.requisites is not None:
+            self._features.requisites.read_page(request.page, request.url, verdict, response, now)
 
     def _redirected(self, url: str, href: str) -> None:
         """Count the target of a seed's redirect as a seed. This comes before the links are resolved, for the target is one."""
@@ -170,14 +182,14 @@ class FetchResults:
         redirects, is_wider = self._link_resolver.redirected(url, target) if target else (0, False)
         if is_wider and len(self.scope_notes) < _MOST_SCOPE_NOTES:
             self.scope_notes.append(f"{url} redirects to {target}; the scope follows")
-        if target and redirects and self.others is not None:
-            self.others.seed(target, redirects, is_wider)
+        if target and redirects and self._features.others is not None:
+            self._features.others.seed(target, redirects, is_wider)
 
     def _out_of_band_answered(
         self, visit: Visit, site: Site, request: PageRequest, response: Response, address: str
     ) -> FetchVerdict:
-        """Record the response to an out-of-band fetch. The sites that wait for it have received it already (visit.py); for
-        everything else the page stays as it was."""
+        """Record the response to an out-of-band fetch. The sites that wait for it have received it already
+        (crawler/visits/visit.py); for everything else the page stays as it was."""
         self._out_of_band.came(visit, request.page)
         verdict = judge(response, self._settings.agent, self._settings.expanded_bytes, self._world.now(), False, False)
         self.keep(answer(visit, site, request, response, address, verdict, (), b"")._replace(result=OUT_OF_BAND))
@@ -188,10 +200,10 @@ class FetchResults:
     ) -> None:
         """Report a result to the frontier and to the refresher, which decide what is fetched next. The frontier is not told
         of the refusal of a page that we have a copy of (`ConditionalRefetch.stands`)."""
-        if self.refetch is None or not self.refetch.stands(record):
+        if self._features.refetch is None or not self._features.refetch.stands(record):
             self._frontier.report(visit, record.page, record.result, now, links, own_s)
-        if self.refetch is not None:
-            self.refetch.came(record, now, page_quality)
+        if self._features.refetch is not None:
+            self._features.refetch.came(record, now, page_quality)
         self._reported(record.result)
 
     def keep(

@@ -16,10 +16,10 @@ from trapline.crawler.engine.crawler import Crawler
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_quality import Scores
 from trapline.crawler.engine.status import PROXY_LOST
-from trapline.crawler.engine.visit import VisitWorker
 from trapline.crawler.robots.cross_site import RobotsElsewhere
 from trapline.crawler.robots.site_robots import RobotsResponse
 from trapline.crawler.store.outbox import Outbox
+from trapline.crawler.visits.visit import VisitWorker
 from trapline.fetch.http.connection import Connection, Owner, open_connection, tls_context
 from trapline.fetch.http.content import ACCEPT_ENCODING
 from trapline.fetch.http.http1 import request, request_headers
@@ -78,7 +78,7 @@ class LiveWeb:
         self.pipelining = options.http == "pipelining"
         # The crawl's own time never runs backwards. But the wall clock may have been set back before a resume, and the clock of a new
         # partition may be behind the beginning of the crawl.
-        refresher_now = crawler.refetch.agenda.refresher.now if crawler.refetch else -math.inf
+        refresher_now = crawler.features.refetch.agenda.refresher.now if crawler.features.refetch else -math.inf
         self._offset = max(time.time(), self.frontier.now, refresher_now) - loop.time()
         self._open: dict[Connection, None] = {}
         self._kept: dict[Connection, Site] = {}  # connections between two visits, the longest idle one first
@@ -149,10 +149,10 @@ class LiveWeb:
 
     def discover(self, url: str) -> None:
         """Discover a page that no link leads to: the target of a redirected robots.txt. If the page was fetched before, it is
-        fetched once more (out_of_band.py). If another partition owns the page, that partition fetches it."""
+        fetched once more (crawler/visits/out_of_band.py). If another partition owns the page, that partition fetches it."""
         now, crawler = self.now(), self._crawler
-        if crawler.others is not None and not crawler.link_resolver.is_ours(url):
-            crawler.others.ask(url)
+        if crawler.features.others is not None and not crawler.link_resolver.is_ours(url):
+            crawler.features.others.ask(url)
             return
         pages = crawler.link_resolver.seed_pages([url], now)
         self.frontier.discover(pages, now)
@@ -170,8 +170,8 @@ class LiveWeb:
 
     def robots_read(self, site: Site, url: str, body: bytes) -> None:
         """Pass a robots.txt on: besides rules, it may name sitemaps and schedules."""
-        if self._crawler.published_lists is not None:
-            self._crawler.published_lists.robots(site, url, body, self.now())
+        if self._crawler.features.published_lists is not None:
+            self._crawler.features.published_lists.robots(site, url, body, self.now())
 
     def ruled(self, site: Site) -> None:
         self.elsewhere.ruled(self, site)
@@ -179,12 +179,12 @@ class LiveWeb:
     # ---- robots.txt files that other partitions request from us, and that we request from them
 
     def list_found(self, url: str, speaks_for: str, level: int) -> None:
-        if self._crawler.published_lists is not None:
-            self._crawler.published_lists.received(url, speaks_for, level, self.now())
+        if self._crawler.features.published_lists is not None:
+            self._crawler.features.published_lists.received(url, speaks_for, level, self.now())
 
     def requisite_found(self, url: str, role: str, level: int) -> None:
-        if self._crawler.requisites is not None:
-            self._crawler.requisites.received(url, role, level, self.now())
+        if self._crawler.features.requisites is not None:
+            self._crawler.features.requisites.received(url, role, level, self.now())
 
     def robots_requested(self, url: str, partition: int) -> None:
         self.elsewhere.requested(self, url, partition)
@@ -193,8 +193,8 @@ class LiveWeb:
         self.elsewhere.reply_received(self, url, answer)
 
     def reply(self, partition: int, url: str, answer: RobotsResponse) -> None:
-        assert self._crawler.others is not None  # only other partitions request one
-        self._crawler.others.reply(partition, url, answer)
+        assert self._crawler.features.others is not None  # only other partitions request one
+        self._crawler.features.others.reply(partition, url, answer)
 
     # ---- connections
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trapline.crawler.engine.fetch_record import PageRequest
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_stream import StreamedFetch
+from trapline.crawler.visits.fetch_record import PageRequest
 from trapline.fetch.urls import canonical
 from trapline.frontier import Frontier
 from trapline.frontier.layout import FETCHED, REVISITED, UNKNOWN, Array

@@ -17,8 +17,8 @@ FULL = "site full"
 
 
 # Results that are not reported to the frontier; the page waits there as before. RETURNED: requested and not answered, and nobody is to
-# blame. OUT_OF_BAND: any result of an out-of-band fetch (out_of_band.py). SITE_FAILED: never requested, because its site failed first;
-# the failure of the site was reported.
+# blame. OUT_OF_BAND: any result of an out-of-band fetch (crawler/visits/out_of_band.py). SITE_FAILED: never requested, because its site
+# failed first; the failure of the site was reported.
 RETURNED, OUT_OF_BAND, SITE_FAILED = 0, -1, -2
 AS_BEFORE = ("",)  # a value of Fetched.elsewhere
 NOT_KNOWN = -1  # a value of Fetched.changed: the page was not fetched before, or was not fetched now
@@ -115,7 +115,7 @@ class PublishedList(NamedTuple):
     speaks_for: str  # the sites on whose hosts it may list any page, separated by spaces; "": only pages of its folder; "*": all sites
     level: int  # number of indexes and redirects that lead to it
     requests: int = 0
-    state: str = "waiting"  # one of the states of crawler/engine/extra_queue.py and crawler/recrawl/list_queue.py
+    state: str = "waiting"  # one of the states of crawler/visits/extra_queue.py and crawler/recrawl/list_queue.py
     entries: int = 0  # entries that were admitted
     is_page: bool = False  # whether its URL is a page of the crawl as well
     rejected: Mapping[str, int] = {}  # entries that were not admitted, by reason
@@ -129,7 +129,7 @@ class PageRequisite(NamedTuple):
     level: int  # number of stylesheets and redirects that lead from a page to it
     needed_by: int  # the page, stylesheet or redirect that named it first; -1: it is in another partition
     requests: int
-    state: str  # one of the states of crawler/engine/extra_queue.py and crawler/requisites/requisite_queue.py
+    state: str  # one of the states of crawler/visits/extra_queue.py and crawler/requisites/requisite_queue.py
 
 
 class KeptCopy(NamedTuple):

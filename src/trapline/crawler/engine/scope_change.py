@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
-from trapline.crawler.engine.judge import FetchVerdict, judge
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.other_partitions import OtherPartitions
 from trapline.crawler.files.archived_responses import FIRST_OF_DIGEST, ArchivedResponses
 from trapline.crawler.files.layout import connect
 from trapline.crawler.files.reading import HAS_LINKS, Reading
 from trapline.crawler.store.archive import RecordPlace
+from trapline.crawler.visits.judge import FetchVerdict, judge
 from trapline.fetch.urls import is_dynamic
 from trapline.frontier import FAILED, FETCHED, REFUSED, Frontier
 from trapline.frontier.core.arrivals import Arrivals

@@ -85,8 +85,12 @@ class StatusReporter:
             return self._refresh.signal_intake.trouble
         if self._handler is not None and self._handler.stream.is_held_up:
             return "waiting for the handler"
-        if self._crawler.requisites is not None and not self._crawler.has_pages and len(self._crawler.requisites.queue):
-            return f"fetching requisites of pages: {len(self._crawler.requisites.queue):,} left"
+        if (
+            self._crawler.features.requisites is not None
+            and not self._crawler.has_pages
+            and len(self._crawler.features.requisites.queue)
+        ):
+            return f"fetching requisites of pages: {len(self._crawler.features.requisites.queue):,} left"
         waits_for = self._crawler.waits_for
         if not waits_for and not progress.pages and not progress.errors:
             return "starting: DNS, connections, robots.txt"

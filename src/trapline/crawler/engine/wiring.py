@@ -11,8 +11,9 @@ from trapline.crawler.discovery.scope import Scope
 from trapline.crawler.discovery.site_resolver import SiteResolver
 from trapline.crawler.discovery.url_store import UrlStore
 from trapline.crawler.engine.crawler import Crawler
+from trapline.crawler.engine.fetch_results import Features
 from trapline.crawler.engine.live import LiveWeb
-from trapline.crawler.engine.options import CrawlerSettings, CrawlOptions, Goals, RefreshOptions
+from trapline.crawler.engine.options import CrawlerSettings, CrawlOptions, Goals
 from trapline.crawler.engine.other_partitions import Exchanged, OtherPartitions
 from trapline.crawler.engine.page_quality import PageScoring, Scores, page_quality
 from trapline.crawler.engine.partition_member import Member, PartitionExchange
@@ -25,17 +26,15 @@ from trapline.crawler.files.snapshot_schedule import Snapshots
 from trapline.crawler.inspect.database_reader import opened, scope
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages
 from trapline.crawler.recrawl.copies import Copies
-from trapline.crawler.recrawl.published_lists import Offload, PublishedLists, Senders
+from trapline.crawler.recrawl.published_lists import ListOptions, Offload, PublishedLists, Senders
 from trapline.crawler.recrawl.signal_intake import SignalIntake
 from trapline.crawler.requisites.page_requisites import PageRequisites
 from trapline.crawler.store.outbox import Outbox
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
-from trapline.fetch.limits import Limits
 from trapline.frontier import Frontier
 from trapline.frontier.journal import Journal
 from trapline.refresh.live.agenda import Agenda, Turns
-from trapline.refresh.live.refresher import Refresher
 from trapline.signals.inbox import Inbox
 
 # ---- The parts of a crawl that fetches pages again, built when it begins and closed when it ends.
@@ -48,29 +47,25 @@ class RefreshSetup:
 
     def __init__(
         self,
-        options: RefreshOptions,
-        folder: Path,
-        frontier: Frontier,
-        refresher: Refresher,
+        crawl: Opened,
         link_resolver: LinkResolver,
         outbox: Outbox,
         clock: Callable[[], float],
         url_store: UrlStore,
-        signals: Path | None = None,
-        others: OtherPartitions | None = None,
-        expanded_bytes: int = Limits.expanded_bytes,
-        guesses: bool = False,
-        discovers: bool = True,
+        signals: Path | None,
+        others: OtherPartitions | None,
     ) -> None:
-        """`signals`: the folder of signals.db, if it is not `folder`. `others`: the other partitions, if the crawl is one of
-        several. `expanded_bytes`: largest size of a published list after its content coding is removed. `guesses`,
-        `discovers`: see `PublishedLists`."""
+        """`signals`: the folder of signals.db, if it is not that of the crawl. `others`: the other partitions, if the crawl is one of
+        several."""
+        options, refresher, folder = crawl.options.refresh, crawl.state.refresher, crawl.folder
+        assert options is not None and refresher is not None and folder is not None
+        frontier = crawl.state.frontier
         agenda = Agenda(frontier, refresher, Turns(options.share, options.price, options.rate), options.continuous)
         self.copies = Copies(folder / DATABASE)
         self._inbox, self._offload = Inbox(signals or folder, _BUSY_S), Offload(asyncio.get_running_loop())
         intake_parts = (refresher, frontier, link_resolver, self._inbox, outbox, clock, self._offload)
         self.signal_intake = SignalIntake(
-            *intake_parts, senders=_senders(others), expanded_bytes=expanded_bytes, guesses=guesses, discovers=discovers
+            *intake_parts, senders=_senders(others), list_options=_list_options(crawl.options)
         )
         reading = Reading(folder)
         self.signal_intake.restore(reading)
@@ -107,10 +102,8 @@ class ListSetup:
             outbox,
             clock,
             self._offload,
-            options.limits.expanded_bytes,
+            _list_options(options),
             senders=_senders(others),
-            guesses=options.guesses_sitemaps,
-            discovers=options.reads_lists,
         )
         if folder is not None:
             reading = Reading(folder)
@@ -123,6 +116,10 @@ class ListSetup:
 
 def _senders(others: OtherPartitions | None) -> Senders | None:
     return Senders(others.send_listed, others.send_list) if others is not None else None
+
+
+def _list_options(options: CrawlOptions) -> ListOptions:
+    return ListOptions(options.limits.expanded_bytes, options.guesses_sitemaps, options.reads_lists)
 
 
 # ---- parts
@@ -157,12 +154,14 @@ def built(loop: asyncio.AbstractEventLoop, crawl: Opened, member: Member | None,
     site_resolver = SiteResolver(resolver, Guard(options.allow_private))
     link_resolver = _link_resolver(crawl, url_store, outbox, site_resolver, member)
     others = member.connect(state.frontier, link_resolver, _exchanged(folder)) if member and folder else None
-    refresh = _refresh_setup(
-        crawl, link_resolver, outbox, lambda: web.now(), url_store, member.signals if member else None, others
-    )
-    lists = None
-    if refresh is None:
+    refresh, lists = None, None
+    if options.refresh is not None and state.refresher is not None and folder is not None:
+        signals = member.signals if member else None
+        refresh = RefreshSetup(crawl, link_resolver, outbox, lambda: web.now(), url_store, signals, others)
+        published_lists = refresh.signal_intake.published_lists
+    else:
         lists = ListSetup(options, folder, state.frontier, link_resolver, outbox, lambda: web.now(), others)
+        published_lists = lists.published_lists
     scores = (resume.scores_of(folder) if folder else Scores()) if crawl.strategy.page.scores else None
     crawler = Crawler(
         state.frontier,
@@ -170,12 +169,14 @@ def built(loop: asyncio.AbstractEventLoop, crawl: Opened, member: Member | None,
         outbox,
         _settings(options),
         PageScoring(page_quality(crawl.given, state.frontier), scores.keep if scores else None, crawl.given.program),
-        tally=state.tally,
-        refetch=refresh.refetch if refresh else None,
-        signal_intake=refresh.signal_intake if refresh else None,
-        published_lists=lists.published_lists if lists else None,
-        requisites=_requisites(crawl, link_resolver, outbox, others) if options.requisites else None,
-        others=others,
+        Features(
+            refetch=refresh.refetch if refresh else None,
+            signal_intake=refresh.signal_intake if refresh else None,
+            published_lists=published_lists,
+            requisites=_requisites(crawl, link_resolver, outbox, others) if options.requisites else None,
+            others=others,
+        ),
+        state.tally,
     )
     web = LiveWeb(loop, options, crawler, site_resolver, scores)
     site_resolver.start(crawler, loop)
@@ -213,25 +214,6 @@ def _exchanged(folder: Path) -> Exchanged:
     counts = reading.partitions()
     reading.close()
     return counts
-
-
-def _refresh_setup(
-    crawl: Opened,
-    link_resolver: LinkResolver,
-    outbox: Outbox,
-    clock: Callable[[], float],
-    url_store: UrlStore,
-    signals: Path | None,
-    others: OtherPartitions | None,
-) -> RefreshSetup | None:
-    state, options = crawl.state, crawl.options.refresh
-    folder, frontier = crawl.folder, state.frontier
-    if options is None or state.refresher is None or folder is None:
-        return None
-    parts = (link_resolver, outbox, clock, url_store, signals, others)
-    given = crawl.options
-    about_lists = (given.limits.expanded_bytes, given.guesses_sitemaps, given.reads_lists)
-    return RefreshSetup(options, folder, frontier, state.refresher, *parts, *about_lists)
 
 
 def _requisites(

@@ -38,7 +38,7 @@ class World(Protocol):
 # ---- What a visit needs from its world: a clock, timers, connections, and all that its robots.txt needs (step 5 in
 # docs/architecture.md).
 #
-# A protocol without code: live.py implements it and visit.py uses it, so that visit.py need not know live.py.
+# A protocol without code: live.py implements it and crawler/visits/visit.py uses it, so that visits need not know live.py.
 
 
 class VisitWeb(Replies, Protocol):

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from trapline.crawler.engine.judge import judge
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_stream import NO_PAGE, PageDetails, PageOrigins, PageStream, StreamedFetch
 from trapline.crawler.engine.records import NOT_KNOWN, Fetched
@@ -23,6 +22,7 @@ from trapline.crawler.files.handled import handled_in
 from trapline.crawler.files.layout import connect, read_only
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.store.archive import RecordPlace
+from trapline.crawler.visits.judge import judge
 from trapline.fetch.http.response import Response
 from trapline.frontier import FAILED, FETCHED
 from trapline.frontier.layout import Array

@@ -15,10 +15,10 @@ from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING
 
 from trapline.crawler.discovery.sites import Site
-from trapline.crawler.engine.judge import FetchVerdict
 from trapline.crawler.engine.records import NOT_KNOWN, Fetched, KeptCopy
 from trapline.crawler.recrawl.copies import Copies, Copy, compared
 from trapline.crawler.store.outbox import Outbox
+from trapline.crawler.visits.judge import FetchVerdict
 from trapline.fetch import failure
 from trapline.fetch.http.headers import Validators, conditional, modified_at
 from trapline.fetch.http.response import Response

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trapline.crawler.discovery.url_store import MOST_AT_ONCE, reader
-from trapline.crawler.engine.judge import FetchVerdict
 from trapline.crawler.engine.records import NOT_KNOWN, KeptCopy
+from trapline.crawler.visits.judge import FetchVerdict
 from trapline.fetch.http.headers import Validators, validators_of
 
 

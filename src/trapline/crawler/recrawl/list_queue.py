@@ -1,7 +1,7 @@
 """The list queue: sitemaps and feeds that are requested besides the pages of a crawl, by site, and what became of each.
 
 A list is no page of the frontier: it counts towards no limit on pages, and its entries are not links. But its URL has a page
-number, and it is requested inside a visit (crawler/engine/extra_requests.py). A list that is a page as well (a seed, or the
+number, and it is requested inside a visit (crawler/visits/extra_requests.py). A list that is a page as well (a seed, or the
 target of a link) is not requested twice.
 
 published_lists.py adds lists and reads them. Every change goes to the store (table `published_list`): the requests of a list count
@@ -13,9 +13,9 @@ from collections.abc import Mapping
 
 from trapline.crawler.discovery.extra_pages import LIST
 from trapline.crawler.discovery.link_resolver import LinkResolver
-from trapline.crawler.engine.extra_queue import WAITING, ExtraQueue
 from trapline.crawler.engine.records import PublishedList
 from trapline.crawler.store.outbox import Outbox
+from trapline.crawler.visits.extra_queue import WAITING, ExtraQueue
 from trapline.fetch.urls import origin
 from trapline.frontier import Frontier
 from trapline.frontier.layout import UNKNOWN

@@ -18,16 +18,17 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.discovery.sites import Site
-from trapline.crawler.engine.extra_queue import WAITING
-from trapline.crawler.engine.judge import FetchVerdict
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.recrawl import list_queue
 from trapline.crawler.recrawl.list_queue import ListQueue
 from trapline.crawler.recrawl.list_signals import FEED, SITEMAP, ListSignals
 from trapline.crawler.recrawl.listed_pages import Listed
 from trapline.crawler.store.outbox import Outbox
+from trapline.crawler.visits.extra_queue import WAITING
+from trapline.crawler.visits.judge import FetchVerdict
 from trapline.fetch.http.content import decoded
 from trapline.fetch.http.response import Response
+from trapline.fetch.limits import Limits
 from trapline.fetch.urls import canonical
 from trapline.frontier import FAILED, FETCHED, Frontier
 from trapline.frontier.layout import UNKNOWN
@@ -64,6 +65,15 @@ class Senders(NamedTuple):
     one_list: SendList  # a list: its URL, the sites that it may speak for, and its level
 
 
+class ListOptions(NamedTuple):
+    expanded_bytes: int = Limits.expanded_bytes
+    """largest size of a list after its content coding is removed"""
+    guesses: bool = False
+    """whether /sitemap.xml is requested from sites whose robots.txt names no sitemap"""
+    discovers: bool = True
+    """whether lists are looked for; without that, only seeds and the lists that they name are read"""
+
+
 class PublishedLists:
     reads_all = True  # sitemaps and feeds may have any type
 
@@ -74,20 +84,16 @@ class PublishedLists:
         outbox: Outbox,
         clock: Callable[[], float],
         offload: Offloading,
-        expanded_bytes: int,
+        options: ListOptions,
         *,
         listed: Listed | None = None,
         signals: ListSignals | None = None,
         senders: Senders | None = None,
-        guesses: bool = False,
-        discovers: bool = True,
     ) -> None:
-        """`expanded_bytes`: largest size of a list after its content coding is removed. `signals`: what lists say about changes,
-        if the crawl fetches pages again. `guesses`: whether /sitemap.xml is requested from sites whose robots.txt names no
-        sitemap. `discovers`: whether lists are looked for; without that, only seeds and the lists that they name are read."""
+        """`signals`: what lists say about changes, if the crawl fetches pages again."""
         self._frontier, self._link_resolver, self._clock, self._offload = frontier, link_resolver, clock, offload
-        self._expanded_bytes, self._signals, self._senders = expanded_bytes, signals, senders
-        self._guesses, self._discovers = guesses, discovers
+        self._expanded_bytes, self._guesses, self._discovers = options
+        self._signals, self._senders = signals, senders
         self._listed = listed or Listed(outbox)
         self.queue = ListQueue(frontier, link_resolver, outbox)
         self._under_way = 0  # lists that are being read
@@ -160,7 +166,7 @@ class PublishedLists:
         if new:
             self._frontier.discover(new, now)
 
-    # ---- answers to requests for lists, as `ExtraSource` of crawler/engine/extra_requests.py
+    # ---- answers to requests for lists, as `ExtraSource` of crawler/visits/extra_requests.py
 
     def came(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
         """Take in the answer to the request for a list."""

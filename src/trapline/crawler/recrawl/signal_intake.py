@@ -16,16 +16,15 @@ from collections.abc import Callable, Container
 from contextlib import suppress
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
-from trapline.crawler.engine.judge import FetchVerdict
 from trapline.crawler.engine.status import SignalCounts
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.recrawl.list_signals import ListSignals
-from trapline.crawler.recrawl.published_lists import Offloading, PublishedLists, Senders
+from trapline.crawler.recrawl.published_lists import ListOptions, Offloading, PublishedLists, Senders
 from trapline.crawler.recrawl.signal_recorder import NEW, NO_PAGE, NOTED, WAITS, SignalRecorder
 from trapline.crawler.store.outbox import Outbox
+from trapline.crawler.visits.judge import FetchVerdict
 from trapline.errors import ConfigError
 from trapline.fetch.http.response import Response
-from trapline.fetch.limits import Limits
 from trapline.fetch.urls import origin
 from trapline.frontier import Frontier
 from trapline.refresh.live.refresher import Refresher
@@ -34,6 +33,7 @@ from trapline.signals.inbox import ACCESS, CHANGED, CHANNELS, POINT, UNVERIFIED_
 
 MOST_AT_ONCE = 5_000  # most signals that are taken before the loop continues
 CACHE = CHANNELS.index("cache")
+_LIST_OPTIONS = ListOptions()
 _SHOWN_S = 10.0  # a single event is shown for this long, so that a log gets a line about it
 _REPLACED = "signals.db was deleted or replaced, and the crawl reads the new one; restart `trapline refresh serve`"
 
@@ -50,11 +50,8 @@ class SignalIntake:
         offload: Offloading,
         wall_clock: Callable[[], float] = time.time,
         senders: Senders | None = None,
-        expanded_bytes: int = Limits.expanded_bytes,
-        guesses: bool = False,
-        discovers: bool = True,
+        list_options: ListOptions = _LIST_OPTIONS,
     ) -> None:
-        """`guesses`, `discovers`: see `PublishedLists`."""
         self._refresher, self._link_resolver, self._inbox, self._outbox = refresher, link_resolver, inbox, outbox
         self.signal_recorder = SignalRecorder(
             refresher, frontier, link_resolver, outbox, wall_clock, senders.entries if senders else None
@@ -66,12 +63,10 @@ class SignalIntake:
             outbox,
             clock,
             offload,
-            expanded_bytes,
+            list_options,
             listed=self.signal_recorder.listed,
             signals=self.list_signals,
             senders=senders,
-            guesses=guesses,
-            discovers=discovers,
         )
         self._last = 0  # the number, in this inbox, of the last signal that was taken
         self._before = 0  # the recorded number of the last signal of earlier inboxes

@@ -2,7 +2,7 @@
 
 A page that was fetched names requisites in its HTML, a stylesheet names more, and a requisite may redirect to another URL. Their
 URLs may be on any host: a page of a site often needs files of others. Each URL that was never seen gets a page number, is no
-page of the frontier, and waits in requisite_queue.py until a visit requests it (crawler/engine/extra_requests.py).
+page of the frontier, and waits in requisite_queue.py until a visit requests it (crawler/visits/extra_requests.py).
 
 What a page can cause is bounded: MOST_OF_A_PAGE URLs of a page or stylesheet (fetch/css.py), MOST_URL_BYTES of their
 text, MOST_LEVELS stylesheets and redirects in a row, and as many requisites of a site as it may have known pages.
@@ -11,12 +11,12 @@ text, MOST_LEVELS stylesheets and redirects in a row, and as many requisites of 
 from collections.abc import Callable, Iterable
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
-from trapline.crawler.engine.judge import FetchVerdict
 from trapline.crawler.engine.records import PageRequisite
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.requisites import requisite_queue
 from trapline.crawler.requisites.requisite_queue import RequisiteQueue
 from trapline.crawler.store.outbox import Outbox
+from trapline.crawler.visits.judge import FetchVerdict
 from trapline.fetch.css import MOST_CHARACTERS, MOST_OF_A_PAGE, STYLESHEET, Requisite, is_usable, read_style
 from trapline.fetch.html.encoding import decode, encoding_of
 from trapline.fetch.html.page import is_html
@@ -125,7 +125,7 @@ class PageRequisites:
         site = self._link_resolver.sites.named(origin(url))
         return site is not None and self.queue.is_full(site.id)
 
-    # ---- answers to requests, as `ExtraSource` of crawler/engine/extra_requests.py
+    # ---- answers to requests, as `ExtraSource` of crawler/visits/extra_requests.py
 
     def came(self, page: int, url: str, verdict: FetchVerdict, response: Response, now: float) -> None:
         """Take in the answer to the request for a requisite."""

@@ -18,9 +18,9 @@ import numpy as np
 
 from trapline.crawler.discovery.extra_pages import FETCHED_REQUISITE, REQUISITE
 from trapline.crawler.discovery.link_resolver import LinkResolver
-from trapline.crawler.engine.extra_queue import FAILED, FORBIDDEN, WAITING, ExtraQueue
 from trapline.crawler.engine.records import PageRequisite
 from trapline.crawler.store.outbox import Outbox
+from trapline.crawler.visits.extra_queue import FAILED, FORBIDDEN, WAITING, ExtraQueue
 from trapline.frontier import Frontier
 from trapline.frontier.layout import LEASED, UNKNOWN
 from trapline.frontier.layout import WAITING as WAITING_PAGE

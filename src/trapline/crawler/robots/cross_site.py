@@ -2,13 +2,13 @@
 
 RFC 9309, section 2.3.1.2: a robots.txt may redirect to another site, and the file at the end of the redirects holds for
 the site where they began. The file is fetched as a page of the site that it is on, after that site's delays; if it was
-fetched before, it is fetched once more (crawler/engine/out_of_band.py). This module sends no request. If another partition
+fetched before, it is fetched once more (crawler/visits/out_of_band.py). This module sends no request. If another partition
 owns that site, it is asked, and its answer counts like our own (docs/decisions/033-robots-of-others.md).
 
 Answers are cached for sites that are redirected to the same file later, as long as section 2.4 allows. Rules hold for at
 most a day from their fetch. The absence of usable rules holds for five minutes, or as long as the server demands.
 
-site_robots.py adds the sites that wait, crawler/engine/visit.py the pages that they wait for, and other partitions their
+site_robots.py adds the sites that wait, crawler/visits/visit.py the pages that they wait for, and other partitions their
 requests and answers. The arrival of a page removes the sites that waited for it. The answer for a waiting site is
 recorded together with the page, and before it, so that after a crash both are known or neither. Requests of other
 partitions are not stored: a partition that still waits sends its request again.

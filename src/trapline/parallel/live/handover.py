@@ -76,10 +76,10 @@ class Handover:
 
     def open(self, crawler: Crawler) -> None:
         """Connect to the crawler and hand over. The crawl is about to begin, and no request is in flight."""
-        signal_intake = crawler.results.signal_intake
-        if crawler.refetch is not None and signal_intake is not None:
-            self._moved_pages = MovedPages(crawler.refetch, signal_intake)
-        self._requisites = crawler.requisites
+        signal_intake = crawler.features.signal_intake
+        if crawler.features.refetch is not None and signal_intake is not None:
+            self._moved_pages = MovedPages(crawler.features.refetch, signal_intake)
+        self._requisites = crawler.features.requisites
         self._look()
         is_full = crawler.full
         crawler.full = lambda: not self._may_request(crawler.now()) or is_full()

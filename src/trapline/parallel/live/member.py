@@ -275,9 +275,9 @@ class LiveMember:
     def _requisites_left(self) -> int | None:
         """Number of requisites to fetch, and of visits and messages that may bring some. None: the crawl fetches none."""
         crawler = self._crawler
-        if crawler.requisites is None:
+        if crawler.features.requisites is None:
             return None
-        return len(crawler.requisites.queue) + crawler.active + self._exchange.has_news
+        return len(crawler.features.requisites.queue) + crawler.active + self._exchange.has_news
 
     @staticmethod
     def _say(line: SecureStream, **message: Any) -> None:

@@ -20,13 +20,13 @@ from collections import deque
 
 from trapline.crawler.discovery.sites import Site
 from trapline.crawler.engine.crawler import Crawler
-from trapline.crawler.engine.fetch_record import PageRequest
-from trapline.crawler.engine.judge import NOT_MODIFIED
 from trapline.crawler.engine.records import ROBOTS_FILE
-from trapline.crawler.engine.visit_requests import VisitRequests
-from trapline.crawler.engine.visit_state import SENDS_NOTHING, End, VisitState, end_by
 from trapline.crawler.engine.world import VisitWeb
 from trapline.crawler.robots.site_robots import RobotsFile, Step
+from trapline.crawler.visits.fetch_record import PageRequest
+from trapline.crawler.visits.judge import NOT_MODIFIED
+from trapline.crawler.visits.visit_requests import VisitRequests
+from trapline.crawler.visits.visit_state import SENDS_NOTHING, End, VisitState, end_by
 from trapline.fetch import failure
 from trapline.fetch.http.connection import Connection
 from trapline.fetch.http.private_headers import PrivateHeaders

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from trapline.crawler.discovery.sites import Site
-from trapline.crawler.engine.extra_queue import ExtraSource
-from trapline.crawler.engine.judge import FetchVerdict
 from trapline.crawler.engine.records import Fetched
+from trapline.crawler.visits.extra_queue import ExtraSource
+from trapline.crawler.visits.judge import FetchVerdict
 from trapline.fetch.http.response import Response
 from trapline.frontier import Visit
 

@@ -5,7 +5,7 @@ The visit (visit.py) takes one after the other. This module decides how many ext
 
 from trapline.crawler.discovery.sites import Site
 from trapline.crawler.engine.crawler import Crawler
-from trapline.crawler.engine.extra_queue import ExtraSource
+from trapline.crawler.visits.extra_queue import ExtraSource
 from trapline.frontier import Visit
 
 

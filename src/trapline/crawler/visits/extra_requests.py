@@ -14,11 +14,11 @@ sources, lets sites be visited, and records the answers.
 from collections.abc import Callable, Sequence
 
 from trapline.crawler.discovery.sites import Site
-from trapline.crawler.engine.extra_queue import FORBIDDEN, ExtraSource
-from trapline.crawler.engine.fetch_record import PageRequest, answer, no_answer
-from trapline.crawler.engine.judge import FetchVerdict, judge
-from trapline.crawler.engine.out_of_band import OutOfBandFetches
 from trapline.crawler.engine.records import OUT_OF_BAND, Fetched
+from trapline.crawler.visits.extra_queue import FORBIDDEN, ExtraSource
+from trapline.crawler.visits.fetch_record import PageRequest, answer, no_answer
+from trapline.crawler.visits.judge import FetchVerdict, judge
+from trapline.crawler.visits.out_of_band import OutOfBandFetches
 from trapline.fetch import failure
 from trapline.fetch.http.response import Response
 from trapline.frontier import Frontier, Visit

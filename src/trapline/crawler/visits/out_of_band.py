@@ -8,7 +8,7 @@ the visit alone (docs/frontier.md, A1).
 A site may also have sitemaps, feeds or requisites to request, but no page left to fetch, so that the frontier begins no visit
 to it. An out-of-band visit without pages then requests these (extra_requests.py).
 
-live.py adds pages, on behalf of the sites that wait for a robots.txt; `ExtraRequests` adds sites. `next`, `over` and
+crawler/engine/live.py adds pages, on behalf of the sites that wait for a robots.txt; `ExtraRequests` adds sites. `next`, `over` and
 `abandoned` remove them. The pages are in memory only: after a restart, a site that still waits requests its robots.txt again.
 
 There may be thousands of sites, so a search for the next visit does not look at each. A wanted site is in a heap, by the time

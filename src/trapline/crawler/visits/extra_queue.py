@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
-from trapline.crawler.engine.judge import FetchVerdict
 from trapline.crawler.engine.records import PageRequisite, PublishedList
+from trapline.crawler.visits.judge import FetchVerdict
 from trapline.fetch.http.response import Response
 from trapline.frontier import Frontier
 from trapline.frontier.layout import UNKNOWN
