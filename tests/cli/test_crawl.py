@@ -138,7 +138,7 @@ def test_an_unusable_folder_is_reported(tmp_path: Path, capsys: Captured) -> Non
     assert "Not a directory" in said["file/out"]
     assert "there is no folder" in said["no/out"]
     assert "exists and holds other files (file)" in said["."]
-    assert "no folder for the crawl; give one: -o DIR" in error_line(capsys, *HERE)
+    assert "no folder for the crawl; give one: trapline crawl URL -o DIR" in error_line(capsys, *HERE)
     assert "cannot write /proc/out" in error_line(capsys, *HERE, "-o", "/proc/out")
     assert sorted(tmp_path.iterdir()) == before
 

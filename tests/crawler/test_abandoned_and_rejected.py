@@ -135,7 +135,7 @@ def test_explain_gives_the_reason_for_a_site(world: World, what: str, begins: st
 def test_explain_gives_the_reason_for_a_rejected_url(world: World, url: str, why: str, capsys: Captured) -> None:
     ((seed,),) = rows(world.folder, "select url from page where id = 0")
     assert run(["explain", str(world.folder), url.format(seed=seed)]) == 2
-    assert capsys.readouterr().err.endswith(f"does not know this page; it rejects links to it: {why}\n")
+    assert capsys.readouterr().err.endswith(f"does not know this page, because links to it are rejected: {why}\n")
 
 
 def test_the_report_shows_the_numbers_and_the_first_names(world: World) -> None:

@@ -159,7 +159,7 @@ def test_a_handler_that_is_given_later_receives_the_pages_from_then_on(server: S
     ("handler", "said"),
     [
         ("shop", "not the name of a function; give FILE.py:FUNCTION or MODULE:FUNCTION"),
-        ("{}/none.py:note", "FileNotFoundError: [Errno 2] No such file or directory"),
+        ("{}/none.py:note", "no such file; give FILE.py:FUNCTION or MODULE:FUNCTION"),
         ("no_such_module:note", "ModuleNotFoundError: No module named 'no_such_module'"),
         ("{}/shop.py:nite", "the module has no function 'nite'; did you mean 'note'?"),
         ("{}/empty.py:note", "the module has no function 'note'; it has no public function at all"),

@@ -222,7 +222,7 @@ def test_links_and_entries_that_lead_to_a_list_or_a_requisite_have_to_be_in_scop
 
 @given(st.lists(st.tuples(st.integers(0, 3000), st.sampled_from([0, LIST])), max_size=6), st.data())
 def test_extra_pages_are_found_among_any_numbers(notes: list[tuple[int, int]], data: st.DataObject) -> None:
-    """The numbers are on both sides of the first size of the table, and below 0."""
+    """The numbers are those noted, others on both sides of the end of the table, and below 0."""
     extra_pages = ExtraPages(World().frontier)
     for page, kind in notes:
         extra_pages.note(page, kind, LIST)

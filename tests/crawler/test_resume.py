@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -20,9 +21,10 @@ from tests.effort import slow
 from tests.testweb.webs import numbered
 from trapline import cli
 from trapline.crawler.engine import page_quality as scores
-from trapline.crawler.engine.options import live_rules
+from trapline.crawler.engine.options import CrawlOptions, live_rules
 from trapline.crawler.engine.run import open_crawl, resume_crawl
 from trapline.crawler.files import resume
+from trapline.crawler.files.layout import DATABASE
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.store.client import Store
 from trapline.crawler.store.settings import StoreSettings
@@ -74,6 +76,20 @@ def test_names_that_were_not_looked_up_yet_are_looked_up_after_a_resume(server: 
     assert rows(folder, "select count(*) from address") == [(0,)]
     hosts = {name: (address,) for name, address in server.hosts.items()}
     assert resume_to_end(folder, hosts=hosts, nameservers=(), max_pages=50)["pages_fetched"] == 50
+
+
+def test_a_robots_file_older_than_an_hour_is_requested_again_after_a_resume(server: Served, tmp_path: Path) -> None:
+    """Its max-age is not stored, and may have been an hour."""
+    folder = tmp_path / "c"
+    begin(server, folder, max_pages=5)
+    options = CrawlOptions.from_json(rows(folder, "select value from meta where key = 'options'")[0][0])
+    known = []
+    for _ in range(2):
+        sites = resume.restored(folder, options, resume.strategy_of(options)).sites
+        known.append([site.robots is not None for site in sites])
+        with sqlite3.connect(folder / DATABASE) as database:
+            database.execute("update robots set started = started - 3600")
+    assert any(known[0]) and not any(known[1])
 
 
 def test_a_clock_that_was_set_back_delays_nothing(

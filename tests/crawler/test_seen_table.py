@@ -1,9 +1,11 @@
 """The seen table is a dictionary from fingerprint to page, for any batches of input, and it can be saved and loaded."""
 
 import ast
+import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from trapline.compiled import jit
 from trapline.crawler.discovery.seen import Lookup, SeenTable
-from trapline.crawler.discovery.seen.kernels import SEGMENTS
+from trapline.crawler.discovery.seen.kernels import SEGMENTS, LookupArrays, keep_distinct
 from trapline.crawler.discovery.seen.table import SMALLEST
 from trapline.errors import ConfigError, InvariantError
 from trapline.fetch.html.page import Links
@@ -263,10 +265,31 @@ def test_marks_that_change_later_count() -> None:
     assert lookup.find(links, b"http://a.org/", True)[0].tolist() == [1, 0, 1]
 
 
-@pytest.mark.parametrize("count", [1023, 1024, 1025, 3_000])
-def test_pages_of_many_links_come_once(count: int) -> None:
+def test_pages_of_many_and_of_few_links_come_once() -> None:
     seen = SeenTable()
-    added(seen, seen.fingerprints([f"http://a.org/{number}" for number in range(count)]), 0)
-    numbers = [number * 7 % count for number in range(count)] * 2
-    pages, are_distinct = Lookup(seen).find(Links.of([f"/{n}" for n in numbers]), b"http://a.org/", True)
-    assert are_distinct and pages.tolist() == list(dict.fromkeys(numbers))
+    added(seen, seen.fingerprints([f"http://a.org/{number}" for number in range(3_000)]), 0)
+    lookup = Lookup(seen)
+    for count in (1, 511, 3_000, 512, 513, 0, 2_600):  # the arrays grow, and large ones are not kept
+        numbers = [number * 7 % 3_001 % 3_000 for number in range(count)] * 2
+        pages, are_distinct = lookup.find(Links.of([f"/{n}" for n in numbers]), b"http://a.org/", True)
+        assert are_distinct and pages.tolist() == list(dict.fromkeys(numbers))
+
+
+class CountedReads(list[int]):
+    reads = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        self.reads += 1
+        return super().__getitem__(at)
+
+
+@given(st.randoms(use_true_random=True))
+def test_links_that_are_chosen_to_share_slots_take_no_longer(source: random.Random) -> None:
+    """Page numbers are given in order, so that a site knows which of its pages are equal in their last bits."""
+    links, size, key = 400, 1024, source.getrandbits(64) - 2**63
+    for step in (1, size // 4, size):
+        slots, pages = CountedReads([-1] * size), [step * (number % 8) + number // 8 for number in range(links)]
+        none: Any = None
+        desk = LookupArrays(none, none, none, none, list(pages), slots, none)  # type: ignore[arg-type]
+        distinct = getattr(keep_distinct, "py_func", keep_distinct)(desk, links, key)
+        assert distinct == len(set(pages)) and slots.reads < 4 * links

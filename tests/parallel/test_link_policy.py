@@ -32,7 +32,7 @@ OWN = CrawlOptions((SEED,), own_hosts=("test",))
         (["--partition", "url-hash"], "--delay only for its own visits; name your hosts with --own-hosts"),
         (["--mode", "firewall"], "--ip-delay only for its own visits; give --ip-delay 0, or name your hosts"),
         (["--partition", "site-hash"], "--ip-delay only for its own visits; give --ip-delay 0"),
-        (["--mode", "firewall", "--partition", "address"], "--partition address needs --mode exchange"),
+        (["--mode", "firewall", "--partition", "address"], "--partition address works only with --mode exchange"),
         (["--mode", "fire-wall"], "not a mode of a live crawl; "),
         (["--mode", "dynamic"], "not a mode of a live crawl; "),
         (["--partition", "site"], "unknown partition function 'site'; did you mean 'site-hash'?"),

@@ -29,7 +29,7 @@ SHAPE = {
     "inside": (0.9, "Share of links that lead to a page of the same site."),
     "home_links": (
         0.1,
-        "Share of pages with a link to their home page, in addition to links in the site's menu and links to popular pages.",
+        "Share of pages that get an extra link to their home page. Menus and links to popular pages may also lead there.",
     ),
     "dangling": (0.3, "Share of pages that link to no page."),
     "dynamic": (0.1, "Share of pages with a query string."),
@@ -103,7 +103,7 @@ def generate(
     replace: bool,
     **values: float,
 ) -> None:
-    """Generate a web, or snapshots of an evolving web, and save it in a folder."""
+    """Generate a web, or snapshots of an evolving web."""
     from trapline.graph import EvolutionRates, WebModel
 
     if snapshots is None:
@@ -216,7 +216,10 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(path: Path, dangling: bool, ids_per_site: int | None, with_pagerank: bool, as_json: bool) -> None:
-    """Show the size and statistics of the graph in PATH, a folder or file."""
+    """Show the size and statistics of a graph.
+
+    PATH is a folder or file.
+    """
     from dataclasses import asdict
 
     from trapline.graph import measure, measure_ranks, pagerank
@@ -263,7 +266,10 @@ def _loaded(path: Path, dangling: bool, ids_per_site: int | None) -> "tuple[Grap
 @click.option("--replace", is_flag=True, help="Replace the folder if it holds a graph in this format.")
 @_source_options
 def convert(source: Path, output: Path, form: str, replace: bool, dangling: bool, ids_per_site: int | None) -> None:
-    """Convert the graph in SOURCE, a folder or file of any known format, to another format."""
+    """Convert a graph to another format.
+
+    SOURCE is a folder or file of any known format.
+    """
     from trapline.graph import check_output, check_text_output, save, save_edges, save_snap
 
     if form == "saved":

@@ -42,12 +42,13 @@ def crawl(urls: tuple[str, ...], requested: Requested) -> int:
     if given["resume"] is not None:
         refuse_others(urls)
     elif given["output"] is None:
-        raise ConfigError("no folder for the crawl; give one: -o DIR")
+        raise ConfigError("no folder for the crawl; give one: trapline crawl URL -o DIR")
     if is_in_parts(given):
         return crawl_in_parts(urls, requested)
-    has_effect = ("own_hosts",) if given["no_robots"] else ()
+    if not given["no_robots"]:
+        refuse(["own_hosts"], "needs --processes N or --no-robots; give one of them, or omit it")
     refuse(
-        [name for name in LIVE.fields if name not in has_effect],
+        [name for name in LIVE.fields if name != "own_hosts"],
         "has no effect in a crawl of one process; omit it, or also give --processes N",
     )
     return _crawl_alone(urls, requested)

@@ -235,13 +235,18 @@ def _tried(fetch: "Try", account: "PageHistory") -> str:
         FETCHED: "fetched",
         RETURNED: "not answered and returned to the queue",
         OUT_OF_BAND: "requested" if _is_extra_only(account) else _NOT_AS_A_PAGE,
-        SITE_FAILED: "not requested, because its site failed,",
     }
     outcome = "redirected" if is_redirect(fetch.result, fetch.status) else words.get(fetch.result, "failed")
+    if fetch.result == SITE_FAILED:
+        why = f"its site failed {_since(fetch.started, account.began)} ({fetch.error}, after {duration(fetch.total_s)})"
+        return f"{why}, so the page was not requested; {_place(fetch)}"
     answer = f"status {fetch.status}, {bytes_shown(fetch.bytes)}" if fetch.status else fetch.error
-    place = f"fetch {fetch.number:,} of the crawl, page {fetch.place} of {fetch.of} in its visit"
     server = f" from {fetch.address}" if fetch.address else ", no server contacted,"
-    return f"{outcome} {_since(fetch.started, account.began)}: {answer}{server} in {duration(fetch.total_s)}; {place}"
+    return f"{outcome} {_since(fetch.started, account.began)}: {answer}{server} in {duration(fetch.total_s)}; {_place(fetch)}"
+
+
+def _place(fetch: "Try") -> str:
+    return f"fetch {fetch.number:,} of the crawl, page {fetch.place} of {fetch.of} in its visit"
 
 
 def _site_past(account: "SiteHistory") -> Iterator[str]:
@@ -319,7 +324,7 @@ def _page_present(page: "PageExplanation") -> Iterator[str]:
 
 def _site_present(site: "SiteExplanation", reading: "Reading", now: float) -> Iterator[str]:
     rank = "" if site.rank is None else f", rank {site.rank:g}"
-    until = f" for another {duration(max(site.wait_until - now, 0.0))}" if math.isfinite(site.wait_until) else ""
+    until = f", for another {duration(max(site.wait_until - now, 0.0))}" if math.isfinite(site.wait_until) else ""
     yield f"  its site at the last commit: {counted(site.waiting, 'page')} waiting{rank}; {site.rule}{until}"
     if site.sites_before:
         names = ", ".join(_origins(reading, site.first_before))

@@ -37,7 +37,7 @@ CRAWL = Section(
             "resume",
             (_FOLDER, "DIR"),
             None,
-            "Continue the crawl in this folder. docs/crawl.md lists the options that may change.",
+            "Continue the crawl in this folder. docs/crawl.md lists options that you may change.",
         ),
         ("--seeds", "seeds", (_FILE, "FILE"), None, "File with more seed URLs, one per line."),
         (
@@ -131,7 +131,7 @@ REFRESH = Section(
             "refresh_price",
             real(),
             None,
-            "Refetch pages worth this or more before new pages, no others. [use --refresh-share]",
+            "Refetch only pages of at least this value, before any new page. [off]",
         ),
         (
             "--refresh-rate",
@@ -208,7 +208,7 @@ _LIVE_QUALITY = QUALITY.with_texts(
 )  # fmt: skip
 _LIVE_RULES = tuple(
     section.with_texts(
-        rescore="Pages to fetch between two PageRank computations; 0: 1,000 pages.",
+        rescore="Pages to fetch between two PageRank computations. [1,000]",
         first_response_s="Assumed response time of a site not yet measured. [0.1 s]",
     )
     for section in scheduling.SECTIONS

@@ -66,7 +66,7 @@ PAGE, VALUES = "report.html", "pagerank.txt"
 def demo(pages: int, sites: int, seed: int, time_s: float, rounds: int, output: Path) -> int:
     """Serve a generated web on loopback, crawl it with four strategies, and show how fast each one collects good pages.
 
-    Every round crawls once with each strategy. The result says which differences mean something.
+    Every round crawls once with each strategy. The result says which differences are more than chance.
     """
     from trapline.graph import WebModel, build
     from trapline.testweb import build_web, serve

@@ -129,7 +129,7 @@ LIVE = Section(
         *(row for row in PARTITIONS.rows if row[1] == "suffixes"),
         (
             "--exchange-every", "exchange_every", count(1), None,
-            "Pages that a process fetches between two exchanges. [a batch: 48 pages or fewer]",
+            "Pages that a process fetches before it sends its links to others. [48 or fewer]",
         ),
         (
             "--replicate", "replicate", count(1, MOST_REPLICATED), None,
@@ -141,7 +141,7 @@ LIVE = Section(
         ),
         (
             "--own-hosts", "own_hosts", Many("HOST"), (),
-            "Crawl only your HOST and its subdomains; delays hold per process. Repeatable.",
+            "HOST and subdomains are yours; crawl only them, with delays per process. Repeatable.",
         ),
     ),
 )  # fmt: skip

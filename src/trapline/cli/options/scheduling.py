@@ -101,7 +101,7 @@ BATCHES = Section(
             "rescore",
             count(0),
             0,
-            "Pages to fetch between two PageRank computations; 0: a 35th of all pages.",
+            "Pages to fetch between two PageRank computations. [a 35th of all pages]",
         ),
     ),
 )

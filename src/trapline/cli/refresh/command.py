@@ -68,7 +68,7 @@ _WORLD = Section(
             "zipf_time",
             real(10.0),
             0.0,
-            "Skew of accesses over cycles: exponent of Zipf's law; 0: Poisson arrivals.",
+            "Skew of accesses over time (see --cycle): exponent of Zipf's law; 0: Poisson arrivals.",
         ),
         ("--precision", "precision", share(), 1.0, "Share of signals that announce a real update."),
         ("--recall", "recall", share(), 1.0, "Share of updates that are signalled."),
@@ -163,10 +163,10 @@ def refresh() -> None:
 def replay(trace: str, options: ReplayOptions, as_json: bool, plot_file: Path | None) -> int:
     """Replay the updates in TRACE and measure how fresh each policy keeps the copies.
 
-    TRACE is a file or folder (see docs/refresh.md), the sample peps, or a random trace: poisson:PAGES:UPDATES[:DAYS] or
-    bursty:PAGES:UPDATES[:DAYS]. Freshness is measured at each access, in two ways. Binary freshness is the
-    share of accesses that find an up-to-date copy. Eq. 3 of Xu et al., in a corrected form, gives each access a value
-    from 0 to 1. The value is lower if the copy has missed more updates, or missed them longer ago. The result is the mean.
+    TRACE is a file or folder (see docs/refresh.md), `peps` (a sample that comes with Trapline), or a random trace:
+    poisson:PAGES:UPDATES[:DAYS] or bursty:PAGES:UPDATES[:DAYS]. Freshness is measured at each access, in two ways. Binary freshness
+    is the share of accesses that find an up-to-date copy. Graded freshness (Eq. 3 of Xu et al., corrected) gives each access a value
+    from 0 to 1, which is lower if the copy has missed more updates, or missed them longer ago; the result is the mean.
     A TIME is in seconds or has a unit: 2min, 1h. A SHARE is 0.05 or 5%. Defaults are in brackets.
     """
     check_output(plot_file)

@@ -9,7 +9,7 @@ import click
 
 from trapline.cli.options.sections import Section, SectionedCommand
 from trapline.cli.reproduce.cho import ChoOptions, cho_plan
-from trapline.cli.reproduce.command import JOBS, check_output, output_section, run_plan
+from trapline.cli.reproduce.command import JOBS_WITH_LIVE, check_output, output_section, run_plan
 from trapline.cli.reproduce.paper_page import index_page, summary, verdicts
 from trapline.cli.reproduce.paper_results import for_machines, write
 from trapline.cli.reproduce.scheduling import PaperOptions, cao_plan, castillo_plan, thesis_plan
@@ -34,7 +34,7 @@ _WHAT = Section("What to run", (("--quick", "quick", None, False, "Run the short
 
 @click.command("all", cls=SectionedCommand)
 @_WHAT
-@JOBS
+@JOBS_WITH_LIVE
 @output_section("papers")
 def all_papers(quick: bool, jobs: int, folder: Path, as_json: bool) -> None:
     """Reproduce all papers, and write an index page of all claims.

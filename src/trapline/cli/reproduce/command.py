@@ -53,8 +53,9 @@ def output_section(paper: str) -> Section:
     )
 
 
-_MANY = "Number of processes that simulate. Each loads its own copy of the web. Live crawls run one at a time."
+_MANY = "Number of processes that simulate. Each loads its own copy of the web or trace."
 JOBS = Section("Processes", (("--jobs", "jobs", count(1, 1000), 1, _MANY),))
+JOBS_WITH_LIVE = JOBS.with_texts(jobs=f"{_MANY} Live crawls run one at a time.")
 
 
 # ---- one paper

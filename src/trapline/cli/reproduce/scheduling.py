@@ -9,7 +9,7 @@ import click
 
 from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled
 from trapline.cli.options.values import count
-from trapline.cli.reproduce.command import JOBS, output_section, refuse_same_names, reproduce_plan
+from trapline.cli.reproduce.command import JOBS_WITH_LIVE, output_section, refuse_same_names, reproduce_plan
 from trapline.cli.terminal.progress import Progress
 from trapline.errors import ConfigError
 
@@ -72,7 +72,7 @@ _CASTILLO = _what(_CASTILLO_PAGES, _CASTILLO_QUICK)
 
 @click.command(cls=SectionedCommand)
 @bundled("options", PaperOptions, _CASTILLO)
-@JOBS
+@JOBS_WITH_LIVE
 @output_section("castillo")
 def castillo(options: PaperOptions, jobs: int, folder: Path, as_json: bool) -> None:
     """Reproduce Castillo et al.: crawl orders, connections, speed-up and batches.
@@ -85,7 +85,7 @@ def castillo(options: PaperOptions, jobs: int, folder: Path, as_json: bool) -> N
 
 @click.command(cls=SectionedCommand)
 @bundled("options", PaperOptions, _CASTILLO)
-@JOBS
+@JOBS_WITH_LIVE
 @output_section("thesis")
 def thesis(options: PaperOptions, jobs: int, folder: Path, as_json: bool) -> None:
     """Reproduce chapter 4 of Castillo's thesis: crawl orders, historical PageRank, connections, speed-up and batches.
@@ -140,7 +140,7 @@ _FAST_PAGES = (200, 4_000)
 
 @click.command(cls=SectionedCommand)
 @bundled("options", PaperOptions, _what(_CAO_PAGES, _CAO_PAGES))
-@JOBS
+@JOBS_WITH_LIVE
 @output_section("cao")
 def cao(options: PaperOptions, jobs: int, folder: Path, as_json: bool) -> None:
     """Reproduce Cao, Jiang and Singh: crawl scheduling by performance, quality and both.

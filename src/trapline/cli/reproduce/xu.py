@@ -136,8 +136,8 @@ def xu(options: XuOptions, jobs: int, folder: Path, as_json: bool) -> None:
     """Reproduce Xu, Li, Qu and Labrinidis: freshness by the collaboration level of providers.
 
     Runs three interpretations of the paper's policy, with cycles of several lengths, and judges every claim in all of these settings.
-    Capacity is set so that freshness with smart providers is .86, as in the paper. If you interrupt the command, repeat it: it continues
-    where it stopped. See docs/reproduce-xu.md.
+    Capacity (fetches per update) is set so that freshness at level smart is .86, as in the paper. If you interrupt the command, repeat
+    it: it continues where it stopped. See docs/reproduce-xu.md.
     """
     reproduce_plan(partial(xu_plan, options), "xu", asdict(options), jobs, folder, as_json)
 

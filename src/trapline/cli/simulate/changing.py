@@ -90,7 +90,7 @@ REFRESH = Section(
             "prices",
             (str, "X,..."),
             None,
-            "Refetch pages worth this or more before new pages, no others. [use --refresh-share]",
+            "Refetch only pages of at least this value, before any new page. [off]",
         ),
         ("--refresh-rate", "rate", real(1e6), None, "Maximum number of refetches per second, on average. [unlimited]"),
     ),

@@ -60,8 +60,8 @@ class FreshnessOptions:
 def freshness(log: Path, history: Path, options: FreshnessOptions, as_json: bool) -> None:
     """Measure how fresh a crawler kept its copies, from the files that `trapline testweb --log LOG --history HISTORY` wrote.
 
-    A copy is fresh from the answer that delivered or confirmed it until the page's next update. Freshness is averaged over time
-    and over accesses; a page that was never fetched is not fresh. Defaults are in brackets.
+    A copy is fresh from the answer that delivered or confirmed it until the page's next update. The result is
+    two means of freshness: over time, and over accesses. A page that was never fetched is not fresh. Defaults are in brackets.
     """
     end_s, found = _measured(log, history, options)
     if as_json:

@@ -134,7 +134,13 @@ CONDUCT = Section(
         ("--disallow", "disallowed", share(), 0.0, "Share of paths that robots.txt rules forbid."),
         ("--crawl-delay", "crawl_delay_s", seconds(), 0.0, "Crawl-delay in robots.txt files with rules."),
         ("--redirects", "redirects", SHARES, (), "Shares of pages behind redirects: plain, chain, away, loop. [none]"),
-        ("--faults", "faults", SHARES, (), f"Shares of pages with faults: {FAULTS}. Or model: as in --servers. [none]"),
+        (
+            "--faults",
+            "faults",
+            SHARES,
+            (),
+            f"Shares of pages with faults: {FAULTS}. Or `model`: the shares of the --servers model. [none]",
+        ),
         ("--faulty-sites", "faulty", share(), 1.0, "Share of sites that have these faults."),
     ),
 )

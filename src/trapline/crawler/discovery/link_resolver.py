@@ -92,7 +92,7 @@ class LinkResolver:
             found[at] = self._page_of_extra(found[at])
         if UNKNOWN in found:
             self._resolve_unknown(found, links, base_url, now)
-        if self._moved:
+        if self._moved and found:
             self._mark_moved(found)
         foreign: list[str] = []
         if found and min(found) < 0:

@@ -149,7 +149,7 @@ class ScopeChange:
     def _share(self, source: int, links: int) -> float:
         """Return what a page hands on to each page that it links to."""
         column = self._frontier.strategy.page.handed_on
-        return float(self._frontier.column(column)[source]) / links if column >= 0 else 0.0
+        return self._frontier.page_value(source, column) / links if column >= 0 else 0.0
 
     def _links_read_again(self, now: float) -> Generator[tuple[int, Array]]:
         for page, url, verdict in read_again(self._folder, self._options):

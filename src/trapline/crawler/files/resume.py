@@ -25,7 +25,7 @@ from trapline.crawler.files.earlier_strategies import strategy_of as strategy_of
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.robots.site_robots import apply
 from trapline.errors import ConfigError
-from trapline.fetch.robots.answer import LONGEST_S, read_answer
+from trapline.fetch.robots.answer import LONGEST_S, SHORTEST_S, read_answer
 from trapline.fetch.robots.parser import DISALLOW_ALL
 from trapline.frontier import Frontier, Outcome, Visit
 from trapline.progress import ProgressCallback, no_progress
@@ -251,11 +251,11 @@ def _sites(reading: Reading, options: CrawlOptions, frontier: Frontier) -> Sites
         age_s = now - robots.started
         # A file that was unreachable is fetched again: pages that it forbids only for a while would be refused for
         # good. A file that came from another site is fetched again, too, because it may be older there than its row
-        # here says.
+        # here says. The max-age of the answer is not stored, so the file holds for the shortest time that it may have.
         is_known = verdict.robots is not DISALLOW_ALL and not 300 <= robots.status < 400 and robots.address != ""
         site = sites[robots.site]
-        if is_known and age_s < verdict.expires_in_s and site.obeys_robots:
-            apply(site, verdict.robots, now + verdict.expires_in_s - age_s, sites.usual_pause_s(site))
+        if is_known and age_s < SHORTEST_S and site.obeys_robots:
+            apply(site, verdict.robots, now + SHORTEST_S - age_s, sites.usual_pause_s(site))
     # If the last answer of a site is older than LONGEST_S, we do not know whether its robots.txt was reachable meanwhile.
     for number, since in reading.robots_unreachable(after=now - LONGEST_S).items():
         sites[number].robots_unreachable_since = since

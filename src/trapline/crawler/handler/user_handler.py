@@ -58,6 +58,8 @@ def made_handler(options: CrawlOptions) -> UserHandler:
 
 def _checked(text: str, folder: str) -> Any:
     where, _, name = text.rpartition(":")
+    if where.endswith(".py") and not Path(where).is_file():
+        raise ConfigError(f"--handler {text}: no such file; {_FORMS}")
     module = _tried(text, lambda: _file(Path(where)) if where.endswith(".py") else _module(where, folder))
     if not hasattr(module, name):
         names = [one for one, value in vars(module).items() if callable(value) and not one.startswith("_")]

@@ -109,14 +109,14 @@ def _site_named(database: sqlite3.Connection, text: str) -> Target:
     if row is None:
         known = database.execute(f"select origin from site limit {_MOST_CANDIDATES}").fetchall()
         raise ConfigError(
-            f"{text}: the crawl does not know this site; {_near(origins[0], [name for (name,) in known])}"
+            f"{text!r}: the crawl does not know this site; {_near(origins[0], [name for (name,) in known], 'site')}"
         )
     return Target(row[0], None, row[1])
 
 
 def _left_out(database: sqlite3.Connection, url: str) -> str:
     reason = scope(database).admits(url)
-    return f"the crawl does not know this page; it rejects links to it: {REJECTED[reason]}" if reason else ""
+    return f"the crawl does not know this page, because links to it are rejected: {REJECTED[reason]}" if reason else ""
 
 
 def _nearest_page(database: sqlite3.Connection, url: str) -> str:
@@ -124,16 +124,16 @@ def _nearest_page(database: sqlite3.Connection, url: str) -> str:
     site = database.execute("select id from site where origin = ?", (name,)).fetchone()
     if site is None:
         known = database.execute(f"select origin from site limit {_MOST_CANDIDATES}").fetchall()
-        return f"the crawl knows neither this page nor its site; {_near(name, [known_name for (known_name,) in known])}"
+        return f"the crawl knows neither this page nor its site; {_near(name, [known_name for (known_name,) in known], 'site')}"
     known = database.execute(f"select url from page where site = ? limit {_MOST_CANDIDATES}", site).fetchall()
-    return f"the crawl does not know this page; {_near(url, [known_url for (known_url,) in known])}"
+    return f"the crawl does not know this page; {_near(url, [known_url for (known_url,) in known], 'page')}"
 
 
-def _near(name: str, known: list[str]) -> str:
+def _near(name: str, known: list[str], what: str) -> str:
     hint = nearest(name, known)
     if hint.startswith("did you mean"):
         return hint
-    return f"one that it knows is {known[0]}" if known else "it knows none"
+    return f"one that it knows is {known[0]}" if known else f"it knows no {what} yet"
 
 
 def page_account(database: sqlite3.Connection, target: Target) -> PageHistory:

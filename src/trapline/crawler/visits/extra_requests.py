@@ -71,9 +71,11 @@ class ExtraRequests:
 
     def has(self, site: int) -> bool:
         """Return whether something waits to be requested from the site."""
-        for source in self._sources:  # called for every request: any() and its generator take longer
+        for source in self._sources:
             queue = source.queue
-            if site in queue.waiting and queue.has(site):
+            if site in queue.waiting and queue.has(
+                site
+            ):  # at the usual site nothing waits, which spares a call per request
                 return True
         return False
 

@@ -21,7 +21,7 @@ from trapline.fetch.html.markup import ATTRIBUTES, any_case, values
 UTF_8 = "utf-8"
 _FALLBACK = "windows-1252"
 _MARKS = ((b"\xef\xbb\xbf", UTF_8), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "utf-16be"))
-_UTF_16_MARKS = (b"\xff", b"\xfe")  # how these marks begin
+_UTF_16_FIRST_BYTES = (b"\xff", b"\xfe")  # of its byte order marks
 _PRESCANNED_BYTES = 1024
 # Bytes that are searched for a late declaration; the latest in 7,448 real pages begins at byte 3,136.
 _LATE_BYTES = 64 * 1024
@@ -56,8 +56,8 @@ def encoding_of(body: bytes, charset: str | None = None) -> str:
     ('utf-8', 'windows-1252', 'utf-8', 'windows-1252')
     """
     declared = named(charset) if charset else None
-    if declared == UTF_8 and body[:1] not in _UTF_16_MARKS:
-        return UTF_8  # the usual case
+    if declared == UTF_8 and body[:1] not in _UTF_16_FIRST_BYTES:
+        return UTF_8  # only a mark of UTF-16 could overrule it
     if body.isascii() and _ESCAPE not in body and not (declared and declared.startswith("utf-16")):
         return UTF_8
     return _found(body, declared)

@@ -50,7 +50,8 @@ Buffer = type_of(np.zeros(1, np.uint8))
 State = type_of(np.zeros(1, np.int64))
 # Indexes of a page's state: rows and hrefs written; whether a canonical link was found (NONE, FOUND, PERHAPS), and whether a base was;
 # the offset at which to continue; the number of open templates; steps, work and bytes of links so far, and the limits of these three; the
-# smallest byte that a value must be decoded for; whether a <link> has a rel as in `may_relate`.
+# smallest byte that a value must be decoded for; whether a <link> has a rel as in `may_relate`. `begin_page` clears all before
+# MOST_STEPS.
 ROWS, HREFS, CANONICAL, HAS_BASE, AT, TEMPLATES, STEPS, WORK, BYTES, MOST_STEPS, MOST_WORK, MOST_BYTES = range(12)
 FIRST_ODD, RELATIONS, STATE_SIZE = 12, 13, 14
 NONE, FOUND, PERHAPS = 0, 1, 2
@@ -348,6 +349,7 @@ def is_html_tag(
 
 @helper(void(TagArraysType, i8))
 def begin_page(arrays: TagArrays, first_odd: int) -> None:
+    """Clear the state, except for the limits."""
     for index in range(MOST_STEPS):
         arrays.state[index] = 0
     arrays.state[FIRST_ODD] = first_odd
@@ -361,9 +363,9 @@ def find_tags(handle: int, html: Array, agent: Array, most: int, first_odd: int)
 
     For every link that needs no decoding, write start and end of its value into `hrefs`. For every other tag that may contain a link or
     matter to `agent`, write NOT_YET into `hrefs`, and the offsets of its values into `rows`. Stop after `most` hrefs. If `hrefs` has
-    length 0, write start and end of the attributes of every tag of a known kind into `rows` instead. Return False if an array is full;
-    then call again with larger arrays, which contain the previous ones, and with 0 in place of `first_odd`, the smallest byte that a
-    value must be decoded for.
+    length 0, write start and end of the attributes of every tag of a known kind into `rows` instead. `first_odd`: the smallest byte that
+    a value must be decoded for; 0: continue the page. Return False if an array is full; then continue with larger arrays, which contain
+    the previous ones.
     """
     arrays: TagArrays = recall_arrays(handle)
     if first_odd > 0:

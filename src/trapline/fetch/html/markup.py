@@ -103,7 +103,10 @@ class TagRows:
 
         `agent`: our name in rules for robots, in lower case. `usable`: ALL_BYTES or ASCII_ALONE.
         """
-        html_bytes, agent_bytes = np.frombuffer(html[:BYTES_OF_A_PAGE] or b" ", np.uint8), _bytes_of(agent)
+        html_bytes, agent_bytes = (
+            np.frombuffer(html or b" ", np.uint8, min(len(html) or 1, BYTES_OF_A_PAGE)),
+            _bytes_of(agent),
+        )
         is_done = find_tags(self._pin.handle, html_bytes, agent_bytes, most, usable)
         while not is_done:
             self._make_more_room()

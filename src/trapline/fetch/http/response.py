@@ -16,7 +16,7 @@ _ANNOUNCED_REQUESTS = re.compile(rb"\bmax=(\d{1,9})", re.IGNORECASE)
 _ANNOUNCED_SECONDS = re.compile(rb"\btimeout=(\d{1,9})", re.IGNORECASE)
 # More digits than any real length has, and few enough to be parsed quickly.
 _MOST_DIGITS = 18
-_ODD = b""
+_ODD = b""  # in place of a name: the head must be read the slow way
 _MOST_NAMES, _LONGEST_NAME = 1024, 64  # names that are remembered, and their bytes
 
 # Headers with a single value: if a server repeats one with the same value, it counts once.
@@ -95,19 +95,21 @@ def headers_of(head: bytes, most: int) -> dict[bytes, bytes] | None:
     for line in lines:
         name, _, value = line.partition(b":")
         headers[_names[name]] = value.strip()
-    # The slow way for three rare cases: repeated names, which leave fewer entries than lines; folded lines; and blanks before a colon.
+    # The slow way for rare cases: repeated names, which leave fewer entries than lines; folded lines; and blanks before a colon.
     if len(headers) < len(lines) or _ODD in headers:
         return _joined(_FOLD.sub(b" ", head))
     return headers
 
 
 class _Names(dict[bytes, bytes]):
-    """Names of headers in lower case, by how servers write them. _ODD stands for what is no name: the beginning of a folded line, or a
-    name with blanks at its end."""
+    """Names of headers in lower case, by how servers write them. _ODD stands for what begins with a blank or a control character, ends
+    with a blank, or is empty."""
 
     def __missing__(self, name: bytes) -> bytes:
         found = _ODD if name[:1] <= b" " or name[-1:] in b" \t" else name.lower()
-        if len(self) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
+        if len(name) <= _LONGEST_NAME:
+            if len(self) >= _MOST_NAMES:
+                self.clear()  # else a server that invents names would spoil the table for the rest of the crawl
             self[name] = found
         return found
 

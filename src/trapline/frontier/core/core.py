@@ -189,7 +189,7 @@ class Core:
         return self.state.columns[: self.pages, index]
 
     def page_value(self, page: int, index: int) -> float:
-        """Return one input or measure of the page rank, for one page."""
+        """Return one input or measure of the page rank, for one known page."""
         return float(self.state.columns.item(page, index))
 
     def is_visited(self, site: int) -> bool:

@@ -48,8 +48,7 @@ def check(policy: LinkPolicy, partitioning: Partitioning, options: CrawlOptions)
     """Raise `ConfigError` if the crawl cannot work in this way, or would be impolite to hosts of others."""
     if partitioning.kind == BY_ADDRESS and policy.mode != EXCHANGE:
         raise ConfigError(
-            f"--partition address needs --mode exchange, because one process looks up the owner of a host for all;"
-            f" with --mode {policy.mode}, give --partition rendezvous"
+            f"--partition address works only with --mode exchange; with --mode {policy.mode}, give --partition rendezvous"
         )
     why = why_impolite(policy, partitioning, options)
     if why and not options.own_hosts:

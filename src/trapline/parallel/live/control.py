@@ -62,7 +62,7 @@ def _where(folder: Path) -> tuple[Pass, Address]:
         if not folder.exists():
             raise ConfigError(f"{folder}: no such folder; name the folder of a crawl of several processes")
         raise ConfigError(
-            f"{folder}: not a crawl of several processes; for a crawl of one process, use `trapline status`"
+            f"{folder}: no crawl of several processes (--processes N), which this command needs; `trapline status` shows any crawl"
         )
     try:
         found = json.loads((folder / WHERE).read_text())

@@ -93,7 +93,7 @@ class LinkExchange:
         """Gather links to pages of other partitions. `page`: the page of ours, just reported, that has them. `links`:
         its number of links in all."""
         frontier = self._frontier
-        share = float(frontier.column(self._handed_on)[page]) / links if self._handed_on >= 0 else 0.0
+        share = frontier.page_value(page, self._handed_on) / links if self._handed_on >= 0 else 0.0
         depth = int(frontier.page_depths[page])
         for url in urls:
             if url in self._replicated:

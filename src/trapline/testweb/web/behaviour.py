@@ -106,10 +106,12 @@ def _check_name(what: str, name: str, valid: Sequence[str]) -> None:
 def _check_shares(what: str, shares: Shares, valid: Sequence[str]) -> None:
     for name, _ in shares:
         _check_name(what, name, valid)
-    if any(not share >= 0 for _, share in shares) or not sum(share for _, share in shares) <= 1 + 1e-9:
-        raise ConfigError(
-            f"shares of {what}: one is negative, or their sum is above 1; give shares with a sum of at most 1"
-        )
+    for name, share in shares:
+        if not share >= 0:
+            raise ConfigError(f"shares of {what}: {name}={share:g}; a share must be at least 0")
+    whole = sum(share for _, share in shares)
+    if not whole <= 1 + 1e-9:
+        raise ConfigError(f"shares of {what}: they add up to {whole:g}; give shares with a sum of at most 1")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from trapline.frontier.layout import Array, Numbers, Pages
 SEGMENTS = 256
 # Indexes of `head`: the number of URLs; the page of fingerprint 0, or -1; the two halves of the key.
 COUNT, ZERO, KEY_0, KEY_1 = 0, 1, 2, 3
+LOW_BITS = 0x7FFFFFFF  # of a page number
 AHEAD = 8  # slots are prefetched this many fingerprints ahead: one cache miss takes as long as some ten look-ups
 
 SLOT = np.dtype((np.record, [("fingerprint", "<i8"), ("page", "<i4")]))  # 12 bytes, not padded
@@ -113,18 +114,24 @@ def find_seen(handle: int, fingerprints: Array, out: Array) -> None:
         out[i] = page_seen(table, fingerprints[i])
 
 
-@helper(i8(DeskType, i8))
-def keep_distinct(desk: LookupArrays, count: int) -> int:
-    """Keep each of the first `count` pages of `desk.pages` once, in order. Return how many there are."""
-    size = 1
+@helper(i8(DeskType, i8, i8))
+def keep_distinct(desk: LookupArrays, count: int, key: int) -> int:
+    """Keep each of the first `count` pages of `desk.pages` once, in order. Return how many there are.
+
+    `key`: secret, because strangers choose the links. Pages that they could choose to share slots would take quadratic time.
+    """
+    size, shift = 1, 31
+    first, second = (key & LOW_BITS) | 1, ((key >> 32) & LOW_BITS) | 1
     while size < 2 * count:
         size *= 2
+        shift -= 1
     for at in range(size):
         desk.slots[at] = -1
     distinct = 0
     for i in range(count):
         page = desk.pages[i]
-        at = page & (size - 1)
+        mixed = (page * first) & LOW_BITS
+        at = (((mixed ^ (mixed >> 15)) * second) & LOW_BITS) >> shift
         while desk.slots[at] != -1 and desk.slots[at] != page:
             at = (at + 1) & (size - 1)
         if desk.slots[at] == -1:
@@ -134,15 +141,15 @@ def keep_distinct(desk: LookupArrays, count: int) -> int:
 
 
 @kernel(i8(i8, i8, Bytes, Rows, Bytes, i8))
-def find_links(handle: int, at: int, text: Array, spans: Array, url: Array, wants_distinct: int) -> int:
-    """Look up the links of the page at `url`.
+def find_links(handle: int, desk_handle: int, text: Array, spans: Array, url: Array, wants_distinct: int) -> int:
+    """Look up the links of the page at `url`. Return the number of distinct pages, or -1.
 
-    desk.pages[i]: the page of link i; below -1: it has none; -1: unknown. desk.fingerprints[i]: the fingerprint under which
-    the result may be remembered; 0: it may not. Return -1; but with `wants_distinct`, if every link leads to a page without a
-    mark, keep each page once in `desk.pages` and return their number.
+    The distinct pages are the first of `desk.pages`. They are given if they are wanted, and every link leads to a page without
+    a mark. Otherwise desk.pages[i] is the page of link i; below -1: it has none; -1: unknown. And desk.fingerprints[i] is the
+    fingerprint under which the result may be remembered; 0: it may not.
     """
     table: Table = recall_table(handle)
-    desk: LookupArrays = recall_desk(at)
+    desk: LookupArrays = recall_desk(desk_handle)
     fingerprints, pages, marks = desk.fingerprints, desk.pages, desk.marks
     count = len(spans)
     for i in range(count):
@@ -157,7 +164,7 @@ def find_links(handle: int, at: int, text: Array, spans: Array, url: Array, want
             page = desk.met_pages[slot]
         pages[i] = page
         is_plain = is_plain and page >= 0 and (page >= marks.size or marks[page] == 0)
-    return keep_distinct(desk, count) if is_plain else -1
+    return keep_distinct(desk, count, table.head[KEY_0]) if is_plain else -1
 
 
 @helper(i8(TableType, i8, i8))

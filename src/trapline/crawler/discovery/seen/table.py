@@ -201,15 +201,19 @@ class Lookup:
         )
 
     def mark(self, marks: Array) -> None:
-        """Use these marks, by page, until the next call: not 0 if a link to the page needs a closer look. Later changes of the array
-        count."""
+        """Use this array of marks (uint8, by page) until the next call: not 0 if a link to the page needs a closer look. Changes made
+        to the array later take effect."""
+        if marks.dtype != np.uint8 or not marks.flags.c_contiguous:
+            raise InvariantError(f"marks of type {marks.dtype}; pass a contiguous array of uint8")
         self._marks = marks
         self._pin_arrays()
 
     def find(self, links: Links, url: bytes, wants_distinct: bool = False) -> tuple[Array, bool]:
-        """Return, for each link on the page at `url`, its page, UNKNOWN, or the remembered number; and False. But with
-        `wants_distinct`, if every link leads to a known page without a mark, return each of these pages once, in order; and True.
-        The next call overwrites the array."""
+        """Look up the links of the page at `url`. Return an array, which the next call overwrites, and what it has.
+
+        True: the distinct pages that the links lead to, in order. They are given if they are wanted, and every link leads to a
+        known page without a mark. False: for each link its page, UNKNOWN, or the remembered number.
+        """
         count = len(links)
         if count > self._room or self._room > _MOST:
             self._make_room(max(count, _USUAL))
