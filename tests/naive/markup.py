@@ -157,7 +157,18 @@ class OpenElements:
         for alike in ({"li"}, {"dd", "dt"}):
             if name in alike and self._stack and self._stack[-1][0] in alike and self._stack[-1][1] == _HTML:
                 self._stack.pop()
+        if name == "a":
+            self._remove_link()
         self._push(name, _HTML)
+
+    def _remove_link(self) -> None:
+        for at in range(len(self._stack) - 1, -1, -1):
+            name, space, _ = self._stack[at]
+            if space != _HTML:
+                return
+            if name == "a":
+                del self._stack[at]
+                return
 
     def end(self, name: str) -> bool:
         """Whether the end tag belongs to HTML."""

@@ -68,7 +68,7 @@ def test_the_medium_scale_engine_needs_four_slow_links() -> None:
 def test_the_planned_processes_are_enough_and_one_less_is_not(task: CrawlTask) -> None:
     n = task.processes
     assert n * task.link_bytes_per_s >= task.bytes_per_s * (1 - 1e-12)
-    by_processor = math.ceil(task.pages / task.every_s / 4600.0)
+    by_processor = math.ceil(task.pages / task.every_s / PAGES_PER_SECOND)
     assert n <= max(1, by_processor) or (n - 1) * task.link_bytes_per_s < task.bytes_per_s
 
 

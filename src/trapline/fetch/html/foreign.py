@@ -7,7 +7,8 @@ and some annotations of MathML) tags belong to HTML again. A *breakout* tag ends
 forgot an end tag.
 
 Differs from the standard, which knows all open elements: outside of svg or math, an element counts as open if its end tag appears and its
-name is one of HTML; within an integration point, misnested formatting is not repaired; elements deeper than DEEPEST are not tracked.
+name is one of HTML; within an integration point, misnested formatting is not repaired, except for links in links; elements deeper than
+DEEPEST are not tracked.
 """
 
 import numpy as np
@@ -72,6 +73,7 @@ _BREAKOUT, _ENCLOSING, _SPECIAL, _CLOSE_P, _VOID, _IGNORED = map(
 )
 Codes = type_of(_VOID)
 _SVG, _MATH, _P, _BR, _FONT, _LI, _DD, _DT = map(code, ("svg", "math", "p", "br", "font", "li", "dd", "dt"))
+_A = code("a")
 _TITLE, _DESC, _FOREIGN_OBJECT = code("title"), code("desc"), code("foreignobject")
 _MI, _MO, _MN, _MS, _MTEXT = map(code, ("mi", "mo", "mn", "ms", "mtext"))
 _ANNOTATION_XML, _ENCODING = code("annotation-xml"), code("encoding")
@@ -182,6 +184,20 @@ def is_top(opened: Array, what: int, length: int) -> bool:
     return opened[depth, _WHAT] == HTML and opened[depth, _NAME] == what and opened[depth, _LENGTH] == length
 
 
+@helper(void(Open))
+def close_link(opened: Array) -> None:
+    """Remove the open `a` of HTML, if there is one within this integration point: a link does not contain another."""
+    at = opened[0, 0]
+    while at > 0 and opened[at, _WHAT] == HTML:
+        if opened[at, _NAME] == _A and opened[at, _LENGTH] == 1:
+            for above in range(at, opened[0, 0]):
+                for column in range(3):
+                    opened[above, column] = opened[above + 1, column]
+            opened[0, 0] -= 1
+            return
+        at -= 1
+
+
 @helper(void(Bytes, i8, i8, i8, i8, Open))
 def begin_html(html: Array, what: int, length: int, attributes: int, end: int, opened: Array) -> None:
     """Process a start tag of HTML, on the page or within an integration point."""
@@ -198,6 +214,8 @@ def begin_html(html: Array, what: int, length: int, attributes: int, end: int, o
         is_item and (is_top(opened, _DD, 2) or is_top(opened, _DT, 2))
     ):
         opened[0, 0] -= 1
+    if what == _A and length == 1:
+        close_link(opened)
     push(opened, what, length, HTML)
 
 

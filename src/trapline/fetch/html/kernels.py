@@ -50,7 +50,7 @@ Buffer = type_of(np.zeros(1, np.uint8))
 State = type_of(np.zeros(1, np.int64))
 # Indexes of a page's state: rows and hrefs written; whether a canonical link was found (NONE, FOUND, PERHAPS), and whether a base was;
 # the offset at which to continue; the number of open templates; steps, work and bytes of links so far, and the limits of these three; the
-# smallest byte that a value must be decoded for; whether a <link> has a rel as in `may_relate`. `begin_page` clears all before
+# smallest byte that a value must be decoded for; whether a <link> has a rel as in `may_relate`. `begin_tags` clears all before
 # MOST_STEPS.
 ROWS, HREFS, CANONICAL, HAS_BASE, AT, TEMPLATES, STEPS, WORK, BYTES, MOST_STEPS, MOST_WORK, MOST_BYTES = range(12)
 FIRST_ODD, RELATIONS, STATE_SIZE = 12, 13, 14
@@ -348,7 +348,7 @@ def is_html_tag(
 
 
 @helper(void(TagArraysType, i8))
-def begin_page(arrays: TagArrays, first_odd: int) -> None:
+def begin_tags(arrays: TagArrays, first_odd: int) -> None:
     """Clear the state, except for the limits."""
     for index in range(MOST_STEPS):
         arrays.state[index] = 0
@@ -369,7 +369,7 @@ def find_tags(handle: int, html: Array, agent: Array, most: int, first_odd: int)
     """
     arrays: TagArrays = recall_arrays(handle)
     if first_odd > 0:
-        begin_page(arrays, first_odd)
+        begin_tags(arrays, first_odd)
     rows, hrefs, state, opened = arrays.rows, arrays.hrefs, arrays.state, arrays.opened
     at = find_byte(html, state[AT], _LESS)
     while at + 1 < html.size and not is_over(state, most):
