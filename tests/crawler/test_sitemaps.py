@@ -188,12 +188,17 @@ def test_a_crawl_of_any_site_guesses_none(tmp_path: Path) -> None:
 
 def test_a_sitemap_that_robots_txt_names_replaces_the_guess(tmp_path: Path) -> None:
     def sites(url: Callable[[str], str]) -> Mapping[str, Site]:
-        robots = f"User-agent: *\nDisallow: /secret/\nSitemap: {url('a.test/deep/named.xml')}\nSitemap: {url('a.test/secret/s.xml')}"
+        named = "".join(
+            f"\nSitemap: {url(f'a.test/{name}')}" for name in ("deep/named.xml", "secret/s.xml", "list.txt")
+        )
+        robots = f"User-agent: *\nDisallow: /secret/{named}"
         return {
             "a.test": {
                 "/robots.txt": answer(robots, "text/plain"),
                 "/": page(),
                 "/listed": page(),
+                "/by-text": page(),
+                "/list.txt": answer(f"some words\n{url('a.test/by-text')}\n", "text/plain"),
                 "/deep/named.xml": answer(
                     urlset(url("a.test/listed"))
                 ),  # outside of its folder: robots.txt vouches for it
@@ -202,9 +207,10 @@ def test_a_sitemap_that_robots_txt_names_replaces_the_guess(tmp_path: Path) -> N
 
     with served(tmp_path, sites) as web:
         crawl = web.crawl("--scope", "any", "--sitemaps")
-        assert pages(crawl) == ["/", "/listed"]
-        assert sorted(web.requests()) == ["/", "/deep/named.xml", "/listed", "/robots.txt"]
-        assert lists(crawl) == {"/deep/named.xml": ("read", 1), "/secret/s.xml": ("forbidden", 1)}
+        assert pages(crawl) == ["/", "/by-text", "/listed"]
+        assert sorted(web.requests()) == ["/", "/by-text", "/deep/named.xml", "/list.txt", "/listed", "/robots.txt"]
+        read = {"/deep/named.xml": ("read", 1), "/list.txt": ("read", 1)}
+        assert lists(crawl) == {**read, "/secret/s.xml": ("forbidden", 1)}
 
 
 def test_a_sitemap_of_another_host_counts_only_if_the_robots_txt_of_the_host_names_it(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ class PublishedLists:
             self._redirected(page, url, next(iter(verdict.links), ""), now)
         elif verdict.result != FETCHED:
             self.queue.finished(page, list_queue.MISSING)
-        elif kind := self._kind(verdict, url):
+        elif kind := self._kind(verdict, url, is_named=True):
             self._read(kind, page, url, _Body(verdict.body, response, self._expanded_bytes), now)
             if self._signals is not None:
                 self.queue.is_page(page)  # the guess was right
@@ -192,9 +192,9 @@ class PublishedLists:
 
     # ---- what lists say
 
-    def _kind(self, verdict: FetchVerdict, url: str) -> str:
+    def _kind(self, verdict: FetchVerdict, url: str, is_named: bool = False) -> str:
         """Return the kind of list that a body is, or "". Schedules name no new pages: only signals come from them."""
-        kind = kind_of(verdict.mime, verdict.body, url)
+        kind = kind_of(verdict.mime, verdict.body, url, is_named)
         return "" if kind == "schedule" and self._signals is None else kind
 
     def _read(self, kind: str, page: int, url: str, body: "_Body", now: float) -> None:

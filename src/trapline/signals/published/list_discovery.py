@@ -43,15 +43,20 @@ _VERSION_1, _HOST = re.compile(rb'"version"\s*:\s*1\s*[,}\r\n]'), re.compile(rb'
 _URL_LINE = re.compile(rb"^[ \t]*https?://\S", re.IGNORECASE | re.MULTILINE)
 
 
-def kind_of(mime: str, body: bytes, url: str) -> str:
-    """Return SITEMAP, FEED, SCHEDULE, or NONE.
+def kind_of(mime: str, body: bytes, url: str, is_named: bool = False) -> str:
+    """Return SITEMAP, FEED, SCHEDULE, or NONE. `is_named`: something names this URL as a list. Otherwise a plain text is one only if its
+    file name says so.
 
     >>> kind_of("text/html", b"<!doctype html><p>", "http://a.org/"), kind_of("text/html", b"<?xml version='1.0'?><rss version=", "")
     ('', 'feed')
     """
     if mime in _HTML and (body.startswith(_USUAL_BEGINNINGS) or _is_page(body[:_SNIFFED_HTML_BYTES])):
         return NONE
-    return NONE if mime.startswith(_NEVER) else _kind_of_head(mime, body[:_SNIFFED_BYTES], url)
+    return (
+        NONE
+        if mime.startswith(_NEVER)
+        else _kind_of_head(mime, body[:_SNIFFED_BYTES], is_named or "sitemap" in url.rpartition("/")[2].lower())
+    )
 
 
 def _is_page(head: bytes) -> bool:
@@ -61,7 +66,7 @@ def _is_page(head: bytes) -> bool:
     return not _ROOT.search(head)
 
 
-def _kind_of_head(mime: str, head: bytes, url: str) -> str:
+def _kind_of_head(mime: str, head: bytes, may_be_text: bool) -> str:
     if head.startswith(GZIP):
         head = _inflated(head)
     if b"\0" in head[:4]:
@@ -71,8 +76,7 @@ def _kind_of_head(mime: str, head: bytes, url: str) -> str:
         return _of_json(head)
     if kind := _of_xml(head):
         return kind
-    is_list = mime == "text/plain" and "sitemap" in url.rpartition("/")[2].lower() and _URL_LINE.search(head)
-    return SITEMAP if is_list else NONE
+    return SITEMAP if may_be_text and mime == "text/plain" and _URL_LINE.search(head) else NONE
 
 
 def _of_xml(head: bytes) -> str:
