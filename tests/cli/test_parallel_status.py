@@ -121,7 +121,7 @@ def test_the_status_shows_how_the_partitions_work_together(
 @pytest.mark.parametrize("command", [("status", "{}"), ("resize", "{}", 3)])
 def test_a_crawl_that_does_not_run_has_no_status(tmp_path: Path, capsys: Captured, command: tuple[object, ...]) -> None:
     with_folder = [str(arg).format(tmp_path) for arg in command]
-    assert "no crawl of several processes (--processes N)" in refused(capsys, *with_folder)
+    assert "this command needs a crawl that was started with --processes N" in refused(capsys, *with_folder)
     (tmp_path / "parallel.json").write_text("{}")
     assert re.search("does not run now|is not running", said := refused(capsys, *with_folder))
     assert ("--processes 3" in said) == (command[0] == "resize")

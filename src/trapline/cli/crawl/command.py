@@ -46,7 +46,7 @@ def crawl(urls: tuple[str, ...], requested: Requested) -> int:
     if is_in_parts(given):
         return crawl_in_parts(urls, requested)
     if not given["no_robots"]:
-        refuse(["own_hosts"], "needs --processes N or --no-robots; give one of them, or omit it")
+        refuse(["own_hosts"], "has no effect without --processes N or --no-robots; add one of these, or omit it")
     refuse(
         [name for name in LIVE.fields if name != "own_hosts"],
         "has no effect in a crawl of one process; omit it, or also give --processes N",

@@ -60,7 +60,7 @@ PARTITIONS = Section(
             "partition",
             (str, "NAME"),
             "site-hash",
-            "How to choose the owner of a page: site-hash, url-hash, rendezvous, address or suffix. [site-hash]",
+            "How to choose the process of a page: site-hash, url-hash, rendezvous, address or suffix. [site-hash]",
         ),
         (
             "--suffixes",
@@ -123,7 +123,7 @@ LIVE = Section(
         ),
         (
             "--partition", "partition", (str, "NAME"), None,
-            "How to choose the owner of a page: address, rendezvous, site-hash, url-hash or suffix. "
+            "How to choose the process of a page: address, rendezvous, site-hash, url-hash or suffix. "
             "[address; rendezvous if --mode is not exchange or --ip-delay is 0]",
         ),
         *(row for row in PARTITIONS.rows if row[1] == "suffixes"),
@@ -137,7 +137,7 @@ LIVE = Section(
         ),
         (
             "--in-links", "in_links", (click.Path(path_type=Path, exists=True), "DIR"), None,
-            "Older crawl in which --replicate counts links: its folder, or a graph with URLs.",
+            "Older crawl whose links --replicate counts: its folder, or a graph with URLs.",
         ),
         (
             "--own-hosts", "own_hosts", Many("HOST"), (),

@@ -113,7 +113,7 @@ ESTIMATES = Section(
             "estimator",
             (click.Choice(ESTIMATORS), "NAME"),
             "average",
-            "Estimate of a site's times: moving average or median of the measurements.",
+            "How to estimate a site's times: average (a moving average) or median.",
         ),
         ("--alpha", "alpha", share(), 0.8, "Weight of the old value in the moving average."),
         (

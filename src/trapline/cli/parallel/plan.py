@@ -37,7 +37,7 @@ _CRAWL = Section(
             "web_pages",
             count(1, 10**13),
             None,
-            "Number of pages of the whole web, if you want only its best pages. [same as --pages]",
+            "Size of the web, if --pages are only its best pages. [same as --pages]",
         ),
     ),
 )

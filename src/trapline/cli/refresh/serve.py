@@ -118,7 +118,7 @@ WHERE = Section(
             "keep_s",
             seconds(60.0, {"always": _FOR_EVER}),
             30 * 86_400.0,
-            "Age at which signals are deleted; give the word always to keep all signals. [30d]",
+            "Delete signals that are older than this. `always`: keep all signals. [30d]",
         ),
     ),
 )

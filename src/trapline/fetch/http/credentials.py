@@ -67,8 +67,8 @@ def _toml(file: Path, text: str) -> Credentials:
     except tomllib.TOMLDecodeError as error:
         place = _PLACE.search(str(error))
         raise ConfigError(
-            f"--credentials {file}: not valid TOML {place[0] if place else ''}; correct the file, or let the name of a netrc file"
-            " end in netrc"
+            f"--credentials {file}: not valid TOML {place[0] if place else ''}; correct it or, if it is a netrc file,"
+            " give it a name that ends in netrc"
         ) from None
     for name, value in tables.items():
         if name not in ("site", "proxy") or not isinstance(value, dict):

@@ -62,7 +62,7 @@ def _where(folder: Path) -> tuple[Pass, Address]:
         if not folder.exists():
             raise ConfigError(f"{folder}: no such folder; name the folder of a crawl of several processes")
         raise ConfigError(
-            f"{folder}: no crawl of several processes (--processes N), which this command needs; `trapline status` shows any crawl"
+            f"{folder}: this command needs a crawl that was started with --processes N; for others, use `trapline status`"
         )
     try:
         found = json.loads((folder / WHERE).read_text())
