@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from trapline.cli.crawl.options import GOALS, SETTINGS, SHOWN
+from trapline.cli.crawl.options import GOALS, SETTINGS
 from trapline.cli.options.config_file import site_tables
 from trapline.cli.options.scheduling import check_history_used
 from trapline.cli.options.sections import is_given
@@ -152,10 +152,10 @@ _MEASURED = {
     "max_bytes": GoalProgress("--max-bytes", "bytes", bytes_shown),
 }
 _SECRETS = ("credentials", "cookies")  # files that a resumed crawl reads again, and that may have moved
-_OF_A_RUN = {"resume", "processes", "ray", "config", "handler", *_SECRETS, *_REFRESH_GOALS, *SHOWN.fields} - {
-    "metadata",
-    "warc_bytes",
-    "warc_prefix",
+_OF_A_RUN = {
+    *("resume", "processes", "ray", "config", "handler", "plain", "quiet", "as_json"),
+    *_SECRETS,
+    *_REFRESH_GOALS,
 }
 """Options of one run, which --resume accepts besides the settings that may change."""
 _SETTING_OF = {field: setting for setting, field in SETTINGS.items()}

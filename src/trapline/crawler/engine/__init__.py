@@ -1,1 +1,1 @@
-"""The crawl loop: asks the frontier for a visit, fetches its pages, judges the answers and reports them."""
+"""The crawl loop: asks the frontier for visits, reports their results, and connects the parts of a crawl to sockets and clock."""

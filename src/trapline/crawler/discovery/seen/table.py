@@ -176,28 +176,22 @@ class Lookup:
     def __init__(self, seen: SeenTable, slots: int = SLOTS) -> None:
         """`slots`: a power of two."""
         self._seen = seen
-        self._text = np.zeros(LONGEST + PADDING, np.uint8)
-        self._met, self._met_pages = np.zeros(slots, np.int64), np.full(slots, UNKNOWN, np.int32)
-        self._marks = np.zeros(0, np.uint8)
+        text, met, met_pages = (
+            np.zeros(LONGEST + PADDING, np.uint8),
+            np.zeros(slots, np.int64),
+            np.full(slots, UNKNOWN, np.int32),
+        )
+        empty = np.zeros(0, np.int32)
+        self._use(LookupArrays(text, met, met_pages, np.zeros(0, np.int64), empty, empty, np.zeros(0, np.uint8)))
         self._make_room(_USUAL)
 
-    def _make_room(self, links: int) -> None:
-        self._room = links
-        self._fingerprints, self._pages = np.zeros(links, np.int64), np.zeros(links, np.int32)
-        self._slots = np.zeros(1 << (2 * links - 1).bit_length(), np.int32)
-        self._pin_arrays()
+    def _use(self, desk: LookupArrays) -> None:
+        self._desk, self._pin = desk, Pin(desk)
 
-    def _pin_arrays(self) -> None:
-        self._pin = Pin(
-            LookupArrays(
-                self._text,
-                self._met,
-                self._met_pages,
-                self._fingerprints,
-                self._pages,
-                self._slots,
-                self._marks,
-            )
+    def _make_room(self, links: int) -> None:
+        slots = np.zeros(1 << (2 * links - 1).bit_length(), np.int32)
+        self._use(
+            self._desk._replace(fingerprints=np.zeros(links, np.int64), pages=np.zeros(links, np.int32), slots=slots)
         )
 
     def mark(self, marks: Array) -> None:
@@ -205,8 +199,7 @@ class Lookup:
         to the array later take effect."""
         if marks.dtype != np.uint8 or not marks.flags.c_contiguous:
             raise InvariantError(f"marks of type {marks.dtype}; pass a contiguous array of uint8")
-        self._marks = marks
-        self._pin_arrays()
+        self._use(self._desk._replace(marks=marks))
 
     def find(self, links: Links, url: bytes, wants_distinct: bool = False) -> tuple[Array, bool]:
         """Look up the links of the page at `url`. Return an array, which the next call overwrites, and what it has.
@@ -215,21 +208,22 @@ class Lookup:
         known page without a mark. False: for each link its page, UNKNOWN, or the remembered number.
         """
         count = len(links)
-        if count > self._room or self._room > _MOST:
+        room = len(self._desk.pages)
+        if count > room or room > _MOST:
             self._make_room(max(count, _USUAL))
         text, base = np.frombuffer(links.text or b" ", np.uint8), np.frombuffer(url, np.uint8)
         distinct = find_links(self._seen.handle, self._pin.handle, text, links.spans, base, wants_distinct)
-        return (self._pages[:count], False) if distinct < 0 else (self._pages[:distinct], True)
+        return (self._desk.pages[:count], False) if distinct < 0 else (self._desk.pages[:distinct], True)
 
     def forget(self) -> None:
         """Forget all remembered results: they may no longer be true."""
-        self._met[:] = 0
-        self._met_pages[:] = UNKNOWN
+        self._desk.met[:] = 0
+        self._desk.met_pages[:] = UNKNOWN
 
     def remember(self, at: int, page: int, found_by: int = 0) -> None:
         """Remember the result for link `at` of the last call of `find`: its page, or NO_PAGE or less. Nothing is remembered if
         the table finds the page by the same fingerprint (`found_by`)."""
-        fingerprint = int(self._fingerprints[at])
+        fingerprint = int(self._desk.fingerprints[at])
         if fingerprint and (page < 0 or fingerprint != found_by):
-            slot = fingerprint & (len(self._met) - 1)
-            self._met[slot], self._met_pages[slot] = fingerprint, page
+            slot = fingerprint & (len(self._desk.met) - 1)
+            self._desk.met[slot], self._desk.met_pages[slot] = fingerprint, page
