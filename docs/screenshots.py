@@ -2,7 +2,7 @@
 
 Runs the commands of README and tutorial on loopback addresses, in a temporary folder. `compare.png` is the plot that `trapline compare`
 writes. `terminal.svg` is the screen of a running crawl, read from a pseudo-terminal. `report.png` and `comparison.png` are HTML pages in
-headless Chromium, which must be installed.
+headless Chromium, which must be installed; `dashboard.png` and `why-not-faster.png` are views of the dashboard of a running crawl.
 """
 
 import fcntl
@@ -22,15 +22,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyte
+from playwright.sync_api import sync_playwright
 
 IMAGES = Path(__file__).parent / "images"
 TRAPLINE = Path(sys.executable).with_name("trapline")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 COLUMNS, ROWS = 128, 19
+DASHBOARD = "127.0.0.1:8649"
+WATCHED_S = 40.0  # of a crawl, before its dashboard is shown: by then its curves have a shape
 SHOWN_AFTER_S = 3.0  # after the first view: by then the crawl has rates and busy sites
 NO_BREAK = "\u00a0"  # ordinary spaces would be drawn as one
 LEFT, TOP, CHARACTER, LINE = 16, 44, 8.43, 19  # pixels, for a font of 14 pixels
 CRAWL = "--seeds seeds --hosts hosts --allow-private --scope any --delay 1s --pause 0 --max-pages 500 -o first"
+WATCHED = (
+    "--seeds seeds --hosts hosts --allow-private --scope any --delay 4s --pause 100ms --max-pages 20000 --connections 40"
+    " -o museums --quiet"
+)
 
 
 def main() -> None:
@@ -48,6 +55,9 @@ def main() -> None:
         with served_web():
             (IMAGES / "terminal.svg").write_text(drawn(screen_of(f"crawl {CRAWL}"), f"trapline crawl {CRAWL}"))
             trapline("report first")
+        trapline("graph generate --pages 20000 --sites 120 --seed 2 -o wide")
+        with served_web("wide --faults not-found=.03"):
+            photograph_dashboard(browser)
         trapline("compare web backlink-count opic larger-sites-first crawl-ability --connections 16 -o compared")
         photograph(browser, Path("first/report.html"), IMAGES / "report.png", 1500, 1300)
         photograph(browser, Path("compared/compare.html"), IMAGES / "comparison.png", 1500, 1200)
@@ -58,8 +68,8 @@ def trapline(arguments: str) -> None:
 
 
 @contextmanager
-def served_web() -> Iterator[None]:
-    arguments = "testweb web --port 8080 --latency 20ms --hosts-file hosts --urls-file seeds"
+def served_web(web: str = "web") -> Iterator[None]:
+    arguments = f"testweb {web} --port 8080 --latency 20ms --hosts-file hosts --urls-file seeds"
     server = subprocess.Popen([TRAPLINE, *arguments.split()], stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
@@ -126,6 +136,25 @@ def photograph(browser: str, page: Path, file: Path, width: int, height: int) ->
         stderr=subprocess.DEVNULL,
         timeout=60,
     )
+
+
+def photograph_dashboard(browser: str) -> None:
+    """Crawl, and take pictures of two views of the dashboard while the crawl runs."""
+    crawl = subprocess.Popen([TRAPLINE, "crawl", *WATCHED.split(), "--dashboard", DASHBOARD], stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(WATCHED_S)
+        with (
+            sync_playwright() as driver,
+            driver.chromium.launch(executable_path=browser, args=["--no-sandbox"]) as found,
+        ):
+            page = found.new_page(viewport={"width": 1400, "height": 1000})
+            for view, file in (("overview", "dashboard.png"), ("speed", "why-not-faster.png")):
+                page.goto(f"http://{DASHBOARD}/#/{view}")
+                time.sleep(SHOWN_AFTER_S)
+                page.screenshot(path=IMAGES / file)
+    finally:
+        crawl.terminate()
+        crawl.wait()
 
 
 if __name__ == "__main__":

@@ -73,6 +73,7 @@ BOUNDS = {
     "first_response": _seconds(),
     "first_requests": _count(1),
     "warc_size": _BYTES,
+    "log_size": _BYTES,
 }
 
 OF_SIMULATIONS = {

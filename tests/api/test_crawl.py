@@ -205,6 +205,25 @@ def test_async_with_does_not_block_the_event_loop_while_the_crawl_ends() -> None
     assert longest < SLOW_S / 2
 
 
+def test_other_tasks_have_their_turn_while_a_slow_program_never_waits_for_pages(server: SmallServer) -> None:
+    received: list[Page] = []
+
+    async def receive(url: str) -> None:
+        async for one in crawl(url, **OPTIONS):
+            received.append(one)
+            time.sleep(0.005)  # slower than the crawl: the next page is always ready
+
+    async def cancelled(url: str) -> None:
+        task = asyncio.create_task(receive(url))
+        while len(received) < 20:
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(cancelled(home(server)))
+    assert len(received) < PAGES / 2
+
+
 def test_a_cancelled_task_stops_its_crawl() -> None:
     async def cancelled(url: str) -> None:
         begun = crawl(url, **OPTIONS)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.crawling import CrawlResult
 from tests.crawler.small_server import page, small_server
+from tests.effort import slow
 from trapline.cli import run
 from trapline.cli.crawl.options import SECTIONS
 from trapline.cli.options.config_file import quoted
@@ -85,6 +86,7 @@ header = ["X-A: 'b'"]
 
 [site.'*.b.test']
 exclude = ['\\?']
+blocked = true
 """
 
 
@@ -93,7 +95,7 @@ def test_settings_of_sites_are_printed_and_read_back(tmp_path: Path, capsys: pyt
     first = capsys.readouterr().out
     tables = tomllib.loads(first)["site"]
     assert tables["a.test"] == {"delay": 0.25, "max-pages": 2, "header": ["X-A: 'b'"]}
-    assert tables["*.b.test"] == {"exclude": [r"\?"]}
+    assert tables["*.b.test"] == {"exclude": [r"\?"], "blocked": True}
     assert run(["config", "--config", written(tmp_path, first)]) == 0
     assert capsys.readouterr().out == first
 
@@ -134,9 +136,23 @@ def test_a_resumed_crawl_may_have_other_settings_of_sites(tmp_path: Path) -> Non
     assert (frontier.site_rules(0), frontier.site_budgets.tolist()) == ((0.3, 2), [8])
 
 
+@slow
+def test_a_resume_blocks_and_unblocks_sites_as_their_settings_say(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with small_server(lambda host, target: page(*(f"/{n}" for n in range(9))), ("127.0.0.1",)) as server:
+        common = ["--allow-private", "--delay", "0", "--no-sitemaps", "--max-pages", "3", "--quiet"]
+        assert run(["crawl", f"http://127.0.0.1:{server.port}/", *common, "-o", str(out)]) == 0
+        again = ["crawl", "--resume", str(out), "--quiet", "--max-pages", "9", "--config"]
+        for table, kinds, pages in (("blocked = true", {"blocked": 1}, 3), ("max-pages = 8", {}, 8)):
+            assert run([*again, written(tmp_path, f"[site.'127.0.0.1']\n{table}\n")]) == 0
+            summary = CrawlResult(out).summary
+            assert (summary["abandoned_sites_by_kind"], summary["pages_fetched"]) == (kinds, pages)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("[site.'a.test']\nblocked = 1", "blocked is 1; give true or false"),
         ("[site.'a.test']\ndealy = 1", "there is no setting 'dealy'; did you mean 'delay'?"),
         ("[site.'a.test']\ndelay = 'soon'", "'soon' is not a number of seconds"),
         ("[site.'a.test']\npassword = 'x'", "put it into a file for --credentials FILE"),

@@ -266,6 +266,15 @@ def test_a_crawl_whose_pages_are_all_refused_says_so(tmp_path: Path, capsys: Cap
     assert "no page was fetched: 1 page forbidden by robots.txt" in capsys.readouterr().err
 
 
+def test_a_crawl_without_its_password_says_what_to_do(tmp_path: Path, capsys: Captured) -> None:
+    with small_server(lambda host, target: page(status="401 Unauthorized")) as server:
+        assert run(["crawl", f"http://127.9.0.1:{server.port}/", *FAST, "-o", str(tmp_path / "out")]) == 3
+    said = capsys.readouterr().err
+    assert (
+        "no page was fetched: 1 error (answers with status 401); the server asks for a password: give it with" in said
+    )
+
+
 def test_a_resumed_crawl_keeps_its_options(server: Served, tmp_path: Path, capsys: Captured) -> None:
     folder = tmp_path / "out"
     crawl(folder, *server.seed_urls, "--max-pages", "5")

@@ -12,6 +12,7 @@ from trapline.cli.crawl.view import drawn, line
 from trapline.crawler.engine.records import CrawlProgress
 from trapline.crawler.engine.status import RECENT_S, Counter, CrawlStatus, Recent, RefetchCounts, SignalCounts
 from trapline.crawler.files.handled import HandledCounts
+from trapline.crawler.inspect.why_not_faster import SpeedAnswer
 
 
 def status(doing: str = "", goal: float = math.inf, scale: int = 1, rows: int = 6) -> CrawlStatus:
@@ -184,3 +185,27 @@ def test_rates_and_busiest_sites_cover_the_last_seconds() -> None:
         rates = recent.note(progress, Counter({site: site, 0: 1}))
     assert rates == (2.0, 10.0)
     assert recent.busiest() == [(2, 2 * RECENT_S), (0, RECENT_S)]
+
+
+def test_the_sentence_about_the_speed_is_shown_below_the_pace_and_wrapped() -> None:
+    sentence = "63 of 64 connections have nothing to do: all 2,900 waiting pages are on one site, which gives 5 pages every 2 s."
+    shown = drawn(status()._replace(answer=SpeedAnswer("few-sites", sentence, {}, [])), 80, 40)
+    assert shown[5:7] == [
+        "speed   63 of 64 connections have nothing to do: all 2,900 waiting pages are on",
+        "        one site, which gives 5 pages every 2 s.",
+    ]
+
+
+def test_a_log_has_the_sentence_when_another_thing_limits_the_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = 0.0
+    monkeypatch.setattr(crawl_view.time, "monotonic", lambda: clock)
+    stream = io.StringIO()
+    with crawl_view._lines(stream) as show:
+        for second in range(60):
+            clock = float(second)
+            limit = "dns" if second < 30 else "robots"
+            show(status()._replace(answer=SpeedAnswer(limit, f"It waits for {limit}.", {}, [])))
+    assert [text for text in stream.getvalue().splitlines() if "waits" in text] == [
+        "speed: It waits for dns.",
+        "speed: It waits for robots.",
+    ]

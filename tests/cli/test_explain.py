@@ -2,11 +2,9 @@
 nearest name."""
 
 import sqlite3
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from trapline.cli import run
 from trapline.frontier import FETCHED
 from trapline.frontier.layout import WAITING
 from trapline.graph import Graph
+from trapline.report import explanation
 from trapline.simulator import SimulatedCrawl
 
 Captured = pytest.CaptureFixture[str]
@@ -34,8 +33,7 @@ def frontier_of_the_simulated_crawl(world: World, monkeypatch: pytest.MonkeyPatc
     """Use the simulated crawl's frontier in place of one replayed from a log, because the folder has no log."""
     frontier = world[2].frontier
     now = float(frontier.state.run[0].now)
-    resume = SimpleNamespace(rebuilt=lambda reading: (frontier, now), once_more=lambda read: read())
-    monkeypatch.setitem(sys.modules, "trapline.crawler.files.resume", resume)  # type: ignore[arg-type]
+    monkeypatch.setattr(explanation, "rebuilt", lambda reading: (frontier, now))
     yield
 
 

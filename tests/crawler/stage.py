@@ -76,7 +76,7 @@ class Wire:
         self._loop, self.address, self.port, self.owner = loop, address, port, owner
         self.sent: list[bytes] = []
         self.responses_received = 0
-        self.is_over = self.is_answering = self.is_proxy_lost = False
+        self.is_over = self.is_answering = self.is_proxy_lost = self.is_throttled = False
         self.why_not_connected = ""
 
     # ---- called by the crawler

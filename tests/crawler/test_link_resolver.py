@@ -289,9 +289,24 @@ def test_a_page_resolves_a_bounded_number_of_new_links_and_the_others_when_they_
     world = World()
     hrefs = ["a", "mailto:x", "b", "c", "a", "d"]
     assert world.urls(hrefs) == ["http://a.org/a", "http://a.org/b"]  # a link that is not a page has to be resolved too
-    assert world.rejected_links == {TOO_MANY: 3}  # `a` was not known when the links were looked up
+    assert world.rejected_links == {TOO_MANY: 2}
     assert world.urls(hrefs) == [f"http://a.org/{name}" for name in "abcd"]
-    assert world.rejected_links == {TOO_MANY: 3}
+    assert world.rejected_links == {TOO_MANY: 2}
+
+
+def test_links_that_differ_in_their_fragments_count_once_as_new_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_NEW", 3)
+    world = World()
+    hrefs = [*(f"a#{n}" for n in range(9)), "#top", "b", "b#x?y", "c", "d#1"]
+    for _ in range(2):
+        assert world.urls(hrefs)[:4] == ["http://a.org/a", HOME, "http://a.org/b", "http://a.org/c"]
+    assert world.rejected_links == {TOO_MANY: 1}
+    others = own_world("http://a.org")
+    links = Links.of([*(f"http://b.org/{n % 2}#{n}" for n in range(8)), "http://b.org/2", "http://b.org/3#x"])
+    for _ in range(2):
+        foreign = others.link_resolver.pages_of(HOME, "", links, 0.0).foreign
+        assert list(foreign) == [f"http://b.org/{n}" for n in range(3)]
+    assert others.rejected_links == {TOO_MANY: 1 + 1}
 
 
 def test_the_urls_of_new_links_of_one_page_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.crawler.stage import A, Stage
 from trapline.crawler.discovery.site_settings import SiteSettings
 from trapline.crawler.engine.options import CrawlOptions, live_rules
-from trapline.crawler.engine.pace import Pace, SiteLoads, expected_pace, pace_of, pace_together, site_loads
 from trapline.crawler.engine.records import CrawlProgress
+from trapline.crawler.speed.pace import Pace, SiteLoads, expected_pace, pace_of, pace_together, site_loads
 from trapline.frontier import Rules
 
 START = CrawlProgress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
@@ -22,7 +22,8 @@ def loads(*sites: tuple[float, ...]) -> SiteLoads:
     """Sites as (pages, k, w, pause, answer, address), without settings of their own."""
     pages, k, w, pause, answer, address = np.array(sites, np.float64).reshape(-1, 6).T
     zero, none = np.zeros(len(pages)), np.full(len(pages), np.nan)
-    return SiteLoads(pages, k, w, pause, answer, zero, zero, address, none, none, zero)
+    many, common = np.full(len(pages), 1_000.0), np.ones(len(pages), bool)
+    return SiteLoads(pages, k, w, pause, answer, zero, zero, address, none, none, zero, many, common)
 
 
 def options(**changes: Any) -> CrawlOptions:
@@ -180,6 +181,7 @@ def test_partitions_together_take_as_long_as_the_slowest_or_as_the_goal() -> Non
         (options(max_pages=200.0), 2, "2 sites, each 10 pages every 24 s (--per-connection, --pause, --delay): at least 3.8 min"),
         (options(max_pages=5.0), 1, "pace: one site, 10 pages every 24 s (--per-connection, --pause, --delay)"),
         (options(), None, "at least 40 min for 1,000 pages of one site; for sites of your own, use --delay 0"),
+        (options(delay_s=0.0, pause_s=1.0), 1, "at least 15 min for 1,000 pages; if the site is yours, use --pause 0"),
     ],
 )  # fmt: skip
 def test_the_pace_before_a_crawl_follows_from_its_delays(given: CrawlOptions, sites: int | None, text: str) -> None:

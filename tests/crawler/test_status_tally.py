@@ -18,8 +18,9 @@ from tests.crawler.small_server import CLOSE, NOT_FOUND, Part, moved, page, smal
 from tests.crawler.store_world import fetched
 from tests.effort import examples
 from trapline.crawler.engine.records import NOT_KNOWN, ROBOTS_FILE
+from trapline.crawler.engine.row_kinds import IS_HANDED_OVER
 from trapline.crawler.engine.run import LiveCrawl, resume_crawl
-from trapline.crawler.engine.status import IS_HANDED_OVER, CrawlTally, is_handed_over, is_page, is_redirect, tally_of
+from trapline.crawler.engine.status import CrawlTally, is_handed_over, is_page, is_redirect, tally_of
 from trapline.crawler.files import resume
 from trapline.crawler.inspect.database_reader import opened, options
 from trapline.crawler.inspect.folder_status import folder_status

@@ -330,7 +330,7 @@ def test_no_relevant_tag_is_skipped(html: str) -> None:
 def spent(html: bytes) -> tuple[int, int]:
     """Steps of the tokenizer and work in Python for the links of a page."""
     read_page(html, None)
-    return page._rows.spent
+    return page._rows.own.spent
 
 
 MIB = 1 << 20
@@ -387,7 +387,7 @@ def test_a_real_page_is_far_from_the_bounds() -> None:
     links += [b'<p class="x"><a href="/list?page=%d&amp;order=1&amp;x=2" title=t>a</a></p>' % n for n in range(4_000)]
     facts = read_page(b"".join(links), None)
     assert len(facts.links) == 20_000 and facts.links[19_999] == "/list?page=3999&order=1&x=2"
-    steps, work = page._rows.spent
+    steps, work = page._rows.own.spent
     assert steps < STEPS_OF_A_PAGE / 4 and work < WORK_OF_A_PAGE / 2
 
 

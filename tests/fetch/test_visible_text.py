@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.fetch.test_page import htmls
-from trapline.fetch.html.visible_text import VisibleText, visible_text
+from trapline.fetch.html.visible_text import VisibleText, title_of, visible_text
 
 INLINE = st.sampled_from(
     ["one", " two", "<b>three</b>", "&amp;", "&eacute;", "<!-- no -->", "<i>", "</i>", "<img alt=no>", "\n"]
@@ -60,6 +60,7 @@ def test_the_words_are_those_of_a_tree(blocks: list[tuple[str, str]]) -> None:
 @given(st.one_of(st.text(), htmls))
 def test_any_text_is_read(html: str) -> None:
     found = visible_text(html)
+    assert title_of(html) == found.title
     assert "\0" not in found.title + found.text
     assert found.title == found.title.strip(" ") and "\n\n" not in found.text
     if not re.search("[\ud800-\udfff]", html):

@@ -9,14 +9,18 @@ from typing import Any
 import pytest
 
 from tests.effort import slow
+from trapline.crawler.control.order_desk import OrderDesk
 from trapline.crawler.engine.records import CrawlProgress
 from trapline.crawler.engine.status import CrawlStatus
 from trapline.crawler.files.handled import HandledCounts
+from trapline.crawler.speed.connection_states import ConnectionStates, CrawlSpeed, StoreBacklog, WaitingSites
+from trapline.crawler.speed.what_if import WhatIf
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel.folder.manifest import MANIFEST
 from trapline.parallel.live import coordinator as coordinators
 from trapline.parallel.live.control import WATCHER, WHERE, announced, ask
 from trapline.parallel.live.coordinator import COORDINATOR, Coordinator, CrawlLimits
+from trapline.parallel.live.order_relay import OrderRelay
 from trapline.parallel.live.page_budget import Holding
 from trapline.parallel.live.partition_report import PartitionCount, PartitionReport, Together
 from trapline.parallel.transport import wire
@@ -111,6 +115,21 @@ def test_a_silent_member_is_not_waited_for_and_the_goal_is_kept(monkeypatch: pyt
         assert one.used + other.used == 1000
 
     leading(CrawlLimits(pages=1000), play)
+
+
+def test_the_status_of_the_whole_crawl_says_that_it_is_paused(tmp_path: Path) -> None:
+    shown: list[CrawlStatus] = []
+
+    async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
+        relay = OrderRelay(OrderDesk(tmp_path), coordinator.members, lambda order: None, coordinator.send_control)
+        coordinator.orders = relay
+        await until(lambda: any(status.phase == "crawling" for status in shown))
+        relay.is_paused = True
+        await until(lambda: shown[-1].phase == "paused" and shown[-1].paused)
+        relay.is_paused = False
+        await until(lambda: shown[-1].phase == "crawling" and not shown[-1].paused)
+
+    leading(CrawlLimits(), play, shown.append)
 
 
 class StuckMember(Member):
@@ -284,6 +303,11 @@ NO_ANSWERS: list[dict[str, Any]] = [
     {"doing": 5},
     {"refetches": [1, 2, ["3", 4], False]},
     {"pages_per_s": "fast"},
+    {"speed": [1, 2]},
+    {"speed": [[1] * 12, ["x"] * 12, [1, 1, 1, 1, {}, None], [1, 1, 1], 0.5]},
+    {"speed": [[1] * 12, [1] * 12, [1, 1, 1, 1, [], "soon"], [1, 1, 1], 0.5]},
+    {"what_ifs": [["delay", 1.0, "2"]]},
+    {"what_ifs": [[5, 1.0, 2.0]]},
 ]
 NO_ADDRESSES: list[Any] = [5, ["127.0.0.1"], [5, 5], ["127.0.0.1", "5"], ["127.0.0.1", 0], ["127.0.0.1", 65_536]]
 SIZES = [b"null", b'"x"', b"2.5", b"true", b"-1", b"0", b"65", b"1e999", b"9" * 5_000]
@@ -315,6 +339,24 @@ def test_an_invalid_message_is_refused_and_harms_no_member() -> None:
 
     leading(CrawlLimits(), play)
     assert not defects
+
+
+def test_the_connections_and_what_ifs_of_partitions_are_added_up() -> None:
+    speed = CrawlSpeed(
+        ConnectionStates(fetching=3, dns=1),
+        ConnectionStates(fetching=2, dns=2),
+        WaitingSites(50, 5, 4, 1, {"dns": 2}, None),
+        StoreBacklog(1, 2, 3),
+        0.5,
+    )
+    report = PartitionReport(PartitionCount(False, 5, 3), Holding(0, 0, True, False), BEFORE[0])
+    report = report._replace(speed=speed, what_ifs=[WhatIf("delay", 1.0, 2.0)])
+    read = [PartitionReport.read(json.loads(json.dumps(report._asdict()))) for _ in range(2)]
+    assert [(one.speed, one.what_ifs) for one in read] == [(report.speed, report.what_ifs)] * 2
+    shown = Together("s", "f", 9, 8, 2).status([BEFORE[0]], read, 1.0, "", ())
+    assert shown.speed is not None and shown.speed.now == ConnectionStates(fetching=6, dns=2)
+    assert shown.speed.waiting == WaitingSites(100, 10, 8, 2, {"dns": 4}, None)
+    assert shown.what_ifs == [WhatIf("delay", 1.0, 2.0)]
 
 
 def test_the_pages_that_handlers_of_partitions_received_are_added_up() -> None:

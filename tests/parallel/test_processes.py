@@ -27,6 +27,7 @@ from tests.parallel.processes_world import (
 )
 from trapline.cli import run
 from trapline.crawler.files.lock import holder
+from trapline.crawler.files.status_file import read_status
 from trapline.frontier import FETCHED
 from trapline.parallel.folder.manifest import read
 from trapline.testweb import check
@@ -61,6 +62,7 @@ def test_the_processes_fetch_what_one_process_fetches_each_page_once(tmp_path: P
     assert _paths(web_found(together)) == _paths(web_found(alone))
     check_summaries(alone, together)
     check_parts(together)
+    check_live_status(alone, together)
 
 
 def _path(url: str) -> str:
@@ -70,6 +72,17 @@ def _path(url: str) -> str:
 
 def _paths(web: dict[str, set[str]]) -> dict[str, set[str]]:
     return {_path(url): set(map(_path, links)) for url, links in web.items()}
+
+
+def check_live_status(alone: Path, together: Path) -> None:
+    """Check what the crawls have left in live/status: the coordinator has written the whole folder's, each partition its own."""
+    one, every = read_status(alone), read_status(together)
+    parts = [read_status(part) for part in read(together).parts]
+    assert one is not None and one["stopped_by"] == "drained" and one["partitions"] is None
+    assert every is not None and every["stopped_by"] == "drained" and not every["failure"]
+    assert [part["partition"] for part in every["partitions"]] == [0, 1, 2]
+    assert every["connections"]["limit"] == PARTS * one["connections"]["limit"]
+    assert all(part is not None and part["phase"] == "closing" and part["partitions"] is None for part in parts)
 
 
 def check_summaries(alone: Path, together: Path) -> None:

@@ -18,6 +18,7 @@ from tests.parallel.processes_world import meanwhile, wait_for
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import CrawlProgress
 from trapline.crawler.engine.status import CrawlStatus
+from trapline.crawler.files.event_log import LOG
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel.folder.manifest import Manifest, create, read
 from trapline.parallel.live import coordinator, supervisor
@@ -199,6 +200,19 @@ def test_a_worker_that_dies_again_and_again_ends_the_crawl(tmp_path: Path, code:
     assert starts == 5
 
 
+def test_the_log_tells_the_starts_restarts_and_the_failure_of_a_partition(tmp_path: Path) -> None:
+    async def launch(task: WorkerTask) -> tuple[int, str]:
+        return -signal.SIGKILL, ""
+
+    with pytest.raises(ConfigError):
+        crawl_with(manifest(tmp_path / "c", 1), no_display, launch)
+    events = [json.loads(line) for line in (tmp_path / "c" / LOG).read_text().splitlines()]
+    again = ["partition_restarted", "partition_started"]
+    kinds = [event["event"] for event in events]
+    assert kinds == ["crawl_began", "partition_started", *again * 4, "partition_failed"]
+    assert "died 5 times in a row (signal 9)" in events[-1]["text"]
+
+
 @pytest.mark.parametrize("code", [2, os.EX_TEMPFAIL])
 def test_the_hint_to_resume_names_the_folder_of_the_whole_crawl(tmp_path: Path, code: int) -> None:
     folder = tmp_path / "c"
@@ -228,11 +242,13 @@ def test_progress_is_kept_if_no_partition_is_on_this_machine(tmp_path: Path, mon
 
     class FakeSupervisor:
         def __init__(
-            self, manifest: Manifest, launch: object, before: dict[int, CrawlProgress], seconds: float
+            self, manifest: Manifest, launch: object, before: dict[int, CrawlProgress], seconds: float, paused: bool
         ) -> None:
             befores.append((seconds, before))
+            assert paused == (len(befores) > 1)  # a crawl that is resized while it is paused stays paused
             stopped_by = RESIZED if len(befores) == 1 else "drained"
-            self.coordinator = SimpleNamespace(stopped_by=stopped_by, size=4, seconds=seconds + 7.0, progress=new)
+            numbers = {"size": 4, "seconds": seconds + 7.0, "progress": new, "is_paused": True}
+            self.manifest, self.coordinator = manifest, SimpleNamespace(stopped_by=stopped_by, **numbers)
 
         async def crawl(self, *given: object) -> None:
             """End at once."""

@@ -29,6 +29,7 @@ NAMES = (
     "hostile",
     "hostile_peers",
     "surfaces",
+    "dashboard",
     "scale",
     "soak",
 )

@@ -5,8 +5,10 @@ connections waiting. See docs/how-to/crawl-from-python.md.
 """
 
 import asyncio
+import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from inspect import isawaitable, iscoroutinefunction
@@ -20,6 +22,10 @@ from trapline.crawler.engine.settings import CrawlSettings, seed_of
 from trapline.crawler.handler.page import Page
 from trapline.errors import ConfigError
 from trapline.strategies.base.inputs import PROGRAM
+
+_TURN_S = (
+    0.01  # of a program that receives pages with `async for`, before other tasks of its event loop have their turn
+)
 
 
 def crawl(
@@ -104,6 +110,31 @@ class Crawl:
     @property
     def summary(self) -> dict[str, Any] | None:
         return self._stream.summary
+
+    def __repr__(self) -> str:
+        return f"<Crawl of {', '.join(self._options.seeds[:3]) or self._resume}: {self._state}>"
+
+    def _repr_html_(self) -> str | None:
+        """Return the numbers of a crawl that has ended, for notebooks. None: it has not, or its folder cannot be read."""
+        from trapline.report.notebook import folder_html, summary_html  # imported late: most programs need no charts
+
+        folder = self._output or self._resume
+        if self.summary is None:
+            return None
+        if folder is None:
+            return summary_html(self.summary, ", ".join(self._options.seeds[:3]))
+        try:
+            return folder_html(folder)
+        except (ConfigError, OSError, sqlite3.Error):
+            return None
+
+    @property
+    def _state(self) -> str:
+        if self._stream.error is not None:
+            return f"failed: {self._stream.error}"
+        if self._stream.has_ended:
+            return "ended"
+        return "not begun" if self._thread is None else "running"
 
     def stop(self) -> None:
         """Stop the crawl. The iteration ends when the pages under way have arrived. May be called from any thread."""
@@ -279,6 +310,7 @@ class _AsyncPages:
 
         self._pages: Iterator[Page] = iter(())
         self._news = news
+        self._turn_ends_at = 0.0
         crawl._begin(tell)
         self._crawl = crawl
 
@@ -298,12 +330,20 @@ class _AsyncPages:
                 self._crawl._close()
                 self._crawl._raise()
                 raise StopAsyncIteration
-            try:
-                await self._news.wait()
-            except BaseException:  # cancelled: the iterator may live on in a traceback
-                self._crawl.stop()
-                raise
+            await self._pausing(self._news.wait())
+        if (
+            time.monotonic() >= self._turn_ends_at
+        ):  # pages are ready all the time, but other tasks and signals have their turn
+            await self._pausing(asyncio.sleep(0))
         return page
+
+    async def _pausing(self, pause: Awaitable[object]) -> None:
+        try:
+            await pause
+        except BaseException:  # cancelled: the iterator may live on in a traceback
+            self._crawl.stop()
+            raise
+        self._turn_ends_at = time.monotonic() + _TURN_S
 
     def __del__(self) -> None:
         if not hasattr(self, "_crawl"):  # the crawl could not begin

@@ -8,6 +8,7 @@ from typing import Any
 from trapline.errors import ConfigError, nearest
 from trapline.output import write_text
 from trapline.report import CrawlRecord, compare_page
+from trapline.report.notebook import comparison_html, result_html
 from trapline.simulator import SimulatedCrawl
 from trapline.simulator.arena import Arena
 from trapline.simulator.conditions import CrawlConditions, Variant, common_summary
@@ -40,6 +41,10 @@ class SimulationResult:
         return (
             f"<SimulationResult {self.name!r}: {self.record.pages_fetched:,} of {counted(self.record.pages, 'page')}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the numbers and the quality curve, for notebooks."""
+        return result_html(self.record, self.web)
 
     @property
     def name(self) -> str:
@@ -119,6 +124,10 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"<Comparison of {counted(len(self.crawls), 'crawl')}: {', '.join(crawl.name for crawl in self.crawls)}>"
+
+    def _repr_html_(self) -> str:
+        """Return one row per crawl and a chart, for notebooks."""
+        return comparison_html(self.records, self.web, list(self.failures))
 
     @property
     def records(self) -> list[CrawlRecord]:

@@ -1,5 +1,6 @@
 """A crawl in a folder, for Python programs: its summary, and its pages, links and text as tables of Arrow."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -36,6 +37,15 @@ class StoredCrawl:
 
     def __repr__(self) -> str:
         return f"StoredCrawl({str(self.folder)!r})"
+
+    def _repr_html_(self) -> str | None:
+        """Return the numbers as of the last commit and the pages over time, for notebooks. None: the folder cannot be read."""
+        from trapline.report.notebook import folder_html  # imported late: programs without a notebook need no charts
+
+        try:
+            return folder_html(self.folder)
+        except (ConfigError, OSError, sqlite3.Error):
+            return None
 
     @property
     def summary(self) -> dict[str, Any]:

@@ -31,6 +31,12 @@ COMMANDS = {
     "status": Lazy(
         "trapline.cli.crawl.status_command:status", "Show the status of a crawl, while it runs or afterwards."
     ),
+    "control": Lazy(
+        "trapline.cli.crawl.control_commands:control", "Pause, continue or stop a running crawl, or change its sites."
+    ),
+    "dashboard": Lazy(
+        "trapline.cli.crawl.dashboard_command:dashboard", "Show crawls in the browser, while they run or afterwards."
+    ),
     "explain": Lazy(
         "trapline.cli.crawl.explain_command:explain", "Explain why a page was fetched, or why it is still waiting."
     ),

@@ -3,24 +3,16 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, ROBOTS_FILE, SITE_FAILED
-from trapline.crawler.engine.status import IS_PAGE, is_redirect
+from trapline.crawler.engine.records import OUT_OF_BAND, ROBOTS_FILE
+from trapline.crawler.engine.row_kinds import FAILED, FETCHED, FORBIDDEN, IS_PAGE, REFUSED, RESULTS
+from trapline.crawler.engine.status import is_redirect
 from trapline.crawler.store.warc import base32
 from trapline.export.source import ExportSource, Row
 from trapline.fetch import failure
 from trapline.fetch.html.page import NOARCHIVE, NOFOLLOW, NOINDEX
-from trapline.frontier import FAILED, FETCHED, REFUSED
 
-FORBIDDEN, WAITING, ABANDONED, REQUISITE = "forbidden", "waiting", "abandoned", "requisite"
+WAITING, ABANDONED, REQUISITE = "waiting", "abandoned", "requisite"
 REDIRECT, ROBOTS = "redirect", "robots.txt"
-_RESULTS = {
-    FETCHED: "fetched",
-    FAILED: "failed",
-    REFUSED: "refused",
-    RETURNED: "returned",
-    OUT_OF_BAND: "out-of-band",
-    SITE_FAILED: "site-failed",
-}
 
 # The contents of a page that has not changed (304) are those of an earlier fetch.
 _PAGES = """select page.id, url, origin, last.result, last.status, last.error, body.mime, body.bytes, last.started, body.digest,
@@ -115,7 +107,7 @@ def result_name(result: int, error: str, status: int = 200, marks: int = 0) -> s
         return REDIRECT
     if result == FETCHED and marks & ROBOTS_FILE:
         return ROBOTS
-    return FORBIDDEN if result == REFUSED and error == failure.ROBOTS else _RESULTS[result]
+    return FORBIDDEN if result == REFUSED and error == failure.ROBOTS else RESULTS[result]
 
 
 def moment(seconds: float | None) -> datetime | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trapline.crawler.engine.records import OUT_OF_BAND
-from trapline.crawler.engine.status import EXTRAS
+from trapline.crawler.engine.row_kinds import EXTRAS
 from trapline.crawler.files.archived_responses import FIRST_OF_DIGEST
 from trapline.crawler.files.layout import connect
 from trapline.crawler.files.reading import HAS_LINKS

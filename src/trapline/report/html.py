@@ -99,14 +99,19 @@ def _json(value: Any) -> str:
 
 def _style(crawls: int) -> str:
     """Return the CSS of colours and strokes, and the rules that hide a crawl whose box is not ticked."""
+    hidden = "".join(f"body:has(#show{at}:not(:checked)) .k{at} {{ display: none; }}\n" for at in range(crawls))
+    return line_styles() + hidden
+
+
+def line_styles() -> str:
+    """Return the CSS of the colours and strokes of lines."""
     light = "".join(f".c{at} {{ --c: {colour}; }}\n" for at, colour in enumerate(COLOURS))
     dark = "".join(f".c{at} {{ --c: {colour}; }}\n" for at, colour in enumerate(COLOURS_ON_DARK))
     strokes = "".join(
         f".d{at} .line {{ stroke-dasharray: {' '.join(map(str, stroke)) or 'none'}; }}\n"
         for at, stroke in enumerate(STROKES)
     )
-    hidden = "".join(f"body:has(#show{at}:not(:checked)) .k{at} {{ display: none; }}\n" for at in range(crawls))
-    return f"{light}@media screen and (prefers-color-scheme: dark) {{\n{dark}}}\n{strokes}{hidden}"
+    return f"{light}@media screen and (prefers-color-scheme: dark) {{\n{dark}}}\n{strokes}"
 
 
 class Headline(NamedTuple):

@@ -56,7 +56,14 @@ def live_charts(record: LiveRecord, judged: CrawlRecord | None = None) -> list[C
     crawl's own, if it has one.
     """
     moments = record.moments
-    found = [_pages(moments), _rate(moments), _frontier(moments), _bytes(moments), _errors(moments), _active(moments)]
+    found = [
+        pages_over_time(moments),
+        _rate(moments),
+        _frontier(moments),
+        _bytes(moments),
+        _errors(moments),
+        _active(moments),
+    ]
     if judged is not None:
         found[2:2] = [quality_by_time([judged]), quality_by_pages([judged])]
         found += breakdown_charts([judged])
@@ -65,7 +72,7 @@ def live_charts(record: LiveRecord, judged: CrawlRecord | None = None) -> list[C
     return found
 
 
-def _pages(moments: Moments) -> Chart:
+def pages_over_time(moments: Moments) -> Chart:
     return _over_time(moments, "pages-time", "Pages", "pages fetched", {"pages": moments.pages})
 
 

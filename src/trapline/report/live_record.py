@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
-from trapline.crawler.engine.status import FORBIDDEN, IS_ERROR, KIND, PAGES
+from trapline.crawler.engine.row_kinds import FORBIDDEN, IS_ERROR, KIND, PAGES
 from trapline.crawler.files.lock import holder
 from trapline.crawler.inspect.audit import Violation, audit
 from trapline.crawler.inspect.broken_links import NONE_BROKEN, BrokenLinks, broken_links

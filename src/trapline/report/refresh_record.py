@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.crawler.engine.options import RefreshOptions
-from trapline.crawler.engine.status import IS_FETCHED
+from trapline.crawler.engine.row_kinds import IS_FETCHED
 from trapline.crawler.files.layout import connect
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.files.resume import refresher_of

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED
-from trapline.crawler.engine.status import IS_PAGE
+from trapline.crawler.engine.row_kinds import IS_PAGE
 from trapline.crawler.inspect.audit import politeness_violations
 from trapline.crawler.inspect.database_reader import opened, options, scope
 from trapline.crawler.inspect.summary import processor_of, span_of, strategy_name

@@ -18,6 +18,7 @@ from trapline.cli.crawl.ready import (
     raised_goals,
     refuse_others,
 )
+from trapline.cli.crawl.watching import Dashboard, watched
 from trapline.cli.options.config_file import with_config
 from trapline.cli.options.partitions import LIVE
 from trapline.cli.options.sections import SectionedCommand, bundled, refuse
@@ -43,18 +44,19 @@ def crawl(urls: tuple[str, ...], requested: Requested) -> int:
         refuse_others(urls)
     elif given["output"] is None:
         raise ConfigError("no folder for the crawl; give one: trapline crawl URL -o DIR")
-    if is_in_parts(given):
-        return crawl_in_parts(urls, requested)
-    if not given["no_robots"]:
-        refuse(["own_hosts"], "has no effect without --processes N or --no-robots; add one of these, or omit it")
-    refuse(
-        [name for name in LIVE.fields if name != "own_hosts"],
-        "has no effect in a crawl of one process; omit it, or also give --processes N",
-    )
-    return _crawl_alone(urls, requested)
+    with watched(given) as dashboard:
+        if is_in_parts(given):
+            return crawl_in_parts(urls, requested, dashboard)
+        if not given["no_robots"]:
+            refuse(["own_hosts"], "has no effect without --processes N or --no-robots; add one of these, or omit it")
+        refuse(
+            [name for name in LIVE.fields if name != "own_hosts"],
+            "has no effect in a crawl of one process; omit it, or also give --processes N",
+        )
+        return _crawl_alone(urls, requested, dashboard)
 
 
-def _crawl_alone(urls: tuple[str, ...], requested: Requested) -> int:
+def _crawl_alone(urls: tuple[str, ...], requested: Requested, dashboard: Dashboard) -> int:
     given = requested.given
     resume = given["resume"]
     if resume is not None:
@@ -66,6 +68,7 @@ def _crawl_alone(urls: tuple[str, ...], requested: Requested) -> int:
     compile_for(prepared, given["quiet"])
     folder = resume or given["output"]
     announce(prepared.options, folder, given["quiet"], prepared.new)
+    dashboard.announce()
     return say(_crawled(prepared, given["plain"], given["quiet"]), folder, given)
 
 

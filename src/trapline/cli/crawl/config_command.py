@@ -15,7 +15,7 @@ from trapline.terminal import say_text
 if TYPE_CHECKING:
     from trapline.crawler.engine.options import CrawlOptions
 
-_LEFT_OUT = ("resume", "seeds", "plain", "quiet", "as_json")
+_LEFT_OUT = ("resume", "seeds", "plain", "quiet", "as_json", "dashboard", "metrics")
 
 
 @click.command(cls=SectionedCommand)
@@ -26,7 +26,7 @@ def config(urls: tuple[str, ...], requested: Requested) -> None:
     """Print the configuration of a crawl as a TOML file for `trapline crawl --config`.
 
     If you give the folder of a crawl, this is the configuration of that crawl. Otherwise it is the configuration that `trapline crawl`
-    would have with the same arguments and options. None of them is required here.
+    would have with the same arguments and options. You may omit any of them.
     """
     if len(urls) == 1 and Path(urls[0]).is_dir():
         refuse(requested.given, "has no effect on the configuration of an existing crawl; omit it")

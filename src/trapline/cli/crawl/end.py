@@ -14,6 +14,7 @@ from trapline.units import bytes_shown, counted, duration, three_digits
 
 NOTHING_FETCHED = 3  # exit code
 _MOST_FOLLOWED = 3
+_BAD_REQUEST, _UNAUTHORIZED = 400, "401"  # HTTP statuses; in the summary they are texts
 
 
 # Settings that may bring new pages into a crawl in which nothing is left to fetch.
@@ -47,10 +48,13 @@ def _exit_code(summary: dict[str, Any], folder: Path) -> int:
 
     if summary["pages_fetched"] or summary["stopped_by"] in BY_HAND:
         return 0
-    is_unreachable = summary["stopped_by"] == UNREACHABLE
-    cure = "check the address, then run: trapline crawl --resume" if is_unreachable else "see: trapline explain"
-    what = folder if is_unreachable else f"{folder} URL"
-    print_line(f"trapline: error: no page was fetched: {_why_nothing(summary)}; {cure} {what}", err=True)
+    if summary["stopped_by"] == UNREACHABLE:
+        cure = f"check the address, then run: trapline crawl --resume {folder}"
+    elif _UNAUTHORIZED in summary["statuses"]:
+        cure = "the server asks for a password: give it with --credentials FILE in a new crawl"
+    else:
+        cure = f"see: trapline explain {folder} URL"
+    print_line(f"trapline: error: no page was fetched: {_why_nothing(summary)}; {cure}", err=True)
     return NOTHING_FETCHED
 
 
@@ -66,6 +70,9 @@ def _why_nothing(summary: dict[str, Any]) -> str:
     from trapline.fetch import failure
 
     causes = {failure.CONNECT: failure.CONNECTION_REFUSED} if summary["stopped_by"] == UNREACHABLE else {}
+    refusals = [status for status in summary.get("statuses", {}) if int(status) >= _BAD_REQUEST]
+    if refusals:
+        causes[failure.HTTP] = f"answers with status {' and '.join(refusals)}"
     reasons = [
         f"{counted(number, 'error')} ({causes.get(kind, kind)})" for kind, number in summary["errors_by_kind"].items()
     ]

@@ -1,132 +1,11 @@
-"""`trapline explain`: why a page was fetched at its time, or why it has not been fetched yet; the same for a site.
+"""`trapline explain`: why a page was fetched at its time, or why it has not been fetched yet; the same for a site."""
 
-The past is read from the crawl's database. The future is read from the frontier, rebuilt from the last snapshot and the log since then.
-The whole answer describes one moment: the last commit before the command read the crawl.
-"""
-
-import math
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from trapline.errors import ConfigError
 from trapline.terminal import say
-from trapline.units import bytes_shown, counted, duration, number
-
-if TYPE_CHECKING:
-    from trapline.crawler.engine.options import RefreshOptions
-    from trapline.crawler.engine.records import AbandonedSite
-    from trapline.crawler.files.reading import PageVersion, Reading
-    from trapline.crawler.inspect.page_history import PageHistory, SiteHistory, Target, Try
-    from trapline.frontier.explain import PageExplanation, SiteExplanation
-    from trapline.report.refresh_record import Trust
-
-# ---- Refetching: what the crawl knows of a page, when the page is due, and how far the signals of its site are trusted.
-
-
-def refetch_lines(
-    reading: "Reading", page: int, history: list["PageVersion"], refresh: "RefreshOptions | None"
-) -> Iterator[str]:
-    """Yield the state of a page's refetching at the last commit before the moment of `reading`; nothing if the crawl does not refetch.
-
-    `history`: the versions of the page in all partitions.
-    """
-    if refresh is None:
-        return
-    from trapline.cli.terminal.progress import compile_kernels
-    from trapline.crawler.files.resume import refresher_of
-
-    compile_kernels()
-    refresher = refresher_of(reading, refresh)
-    yield from _history_lines(history)
-    if page not in refresher:
-        yield "  refetch: never, because the page is gone or must not be fetched"
-        return
-    now = refresher.now
-    yield from _lines(refresher.explain(page, now), refresh.policy, now)
-
-
-def _lines(known: dict[str, Any], policy: str, now: float) -> Iterator[str]:
-    yield f"  copy: {duration(now - known['last_crawl'])} old"
-    popularity = (
-        "from its quality, because no accesses are known"
-        if known["by_quality"]
-        else f"from {known['accesses']:,} so far"
-    )
-    yield f"  expected accesses: {number(known['accesses_per_day'])} per day, estimated {popularity}"
-    yield f"  provider: {known['level']}; {counted(known['all_signals'], 'signal')}, {known['signals']:,} since the copy was fetched"
-    values = f"value now {_value(known['value'])}; value of recently refetched pages {_value(known['price'])}"
-    due = known["due"]
-    when = "now" if due <= now else f"in {duration(due - now)}" if due < math.inf else "when a signal arrives"
-    yield f"  policy {policy}: {values}; due {when}"
-
-
-def _value(value: float) -> str:
-    """Format a value, which has the policy's unit and may be of any magnitude.
-
-    >>> _value(9.417e-09), _value(0.25), _value(0.0)
-    ('9.4e-09', '0.25', '0')
-    """
-    return f"{value:.1e}" if 0.0 < value < 1e-3 else number(value)
-
-
-def _history_lines(history: list["PageVersion"]) -> Iterator[str]:
-    """Yield how often the page was refetched, at which mean interval, and how often it had changed."""
-    refetches = len(history) - 1
-    if refetches < 1:
-        yield "  refetched: never so far"
-        return
-    changed = sum(version.changed == 1 for version in history)
-    not_modified = sum(version.status == 304 for version in history)
-    gap_s = (history[-1].started - history[0].started) / refetches
-    change_gap = f", once in {duration(gap_s * refetches / changed)}" if changed else ""
-    gap = f"{duration(gap_s)} apart on average"
-    counts = f"changed {counted(changed, 'time')}{change_gap}; status 304 {counted(not_modified, 'time')}"
-    yield f"  refetched: {counted(refetches, 'time')}, {gap}; {counts}"
-
-
-def trust_lines(reading: "Reading", site: int, refresh: "RefreshOptions | None") -> Iterator[str]:
-    """Yield how far each channel of a site is trusted at the moment of `reading`; nothing if the crawl does not refetch."""
-    if refresh is None:
-        return
-    from trapline.cli.terminal.progress import compile_kernels
-    from trapline.crawler.files.resume import refresher_of
-    from trapline.report.refresh_record import trust_of
-
-    compile_kernels()
-    channels = [trust for trust in trust_of(refresher_of(reading, refresh)) if trust.site == site]
-    if not channels:
-        yield "  signals: none from its provider so far"
-    for trust in channels:
-        yield f"  {trust.channel}{'' if trust.verified else ', unverified'}: {_trusted(trust)}"
-
-
-def _trusted(trust: "Trust") -> str:
-    if not trust.signals:
-        return _published(trust)
-    received = f"{counted(trust.signals, 'signal')} received"
-    if not trust.judged_by:
-        return f"{received}, none checked so far; {trust.precision:.0%} are expected to be true"
-    checked = f"{trust.confirmed:.0f} of {trust.judged_by:.0f} that were checked were true"
-    expected = f"{trust.precision:.0%} are expected to be true, and to announce {trust.recall:.0%} of its changes"
-    struck_out = "; struck out: they are ignored" if trust.struck_out else ""
-    return f"{received}, {checked}; {expected}{struck_out}"
-
-
-def _published(trust: "Trust") -> str:
-    published = "update times published, no signals so far"
-    if not trust.promised:
-        return f"{published}; not checked yet"
-    kept = f"{trust.kept:.0f} of {trust.promised:.0f} published times were right"
-    return f"{published}; {kept}, {trust.kept_share:.0%} are expected to be"
-
-
-# ---- The command.
-
-_MOST_LATER = 2  # number of fetches after the first successful one that are shown one by one
 
 
 @click.command()
@@ -137,204 +16,29 @@ def explain(folder: Path, what: str) -> None:
 
     A SITE is written without a path: example.org, or https://example.org.
     """
-    from trapline.crawler.files.resume import once_more
-    from trapline.crawler.inspect.database_reader import opened
-    from trapline.crawler.inspect.page_history import found
-    from trapline.parallel.folder.merged import brought_up
+    from trapline.report.explanation import explanation
 
-    with closing(opened(brought_up(folder))) as database:
-        target = found(database, what)
-    say(*once_more(lambda: _explained(folder, target)))
+    say(*explanation(folder, what, _TerminalProgress()))
 
 
-def _explained(folder: Path, target: "Target") -> list[str]:
-    from trapline.crawler.files.reading import Reading
-    from trapline.crawler.inspect.database_reader import opened, options
-    from trapline.crawler.inspect.page_history import page_account, site_account
+class _TerminalProgress:
+    """Shows the long parts of an explanation as progress lines."""
 
-    own_folder, own = _part(folder, target)
-    with ExitStack() as stack:
-        database = stack.enter_context(closing(opened(folder)))
-        own_database = database if own_folder == folder else stack.enter_context(closing(opened(own_folder)))
-        settings, reading = options(database), Reading(own_folder, own_database)
-        if target.page is None:
-            site = site_account(database, target)
-            lines, is_over = list(_site_past(site)), site.abandoned_sites is not None
-            lines += trust_lines(reading, own.site, settings.refresh)
-        else:
-            page = page_account(database, target)
-            lines = list(_page_past(page, settings.rules.delay_s))
-            is_over = page.fetched or page.abandoned_sites is not None or _is_extra_only(page)
-            if page.fetched and own.page is not None:
-                history = Reading(folder, database).history(target.page)
-                lines += refetch_lines(reading, own.page, history, settings.refresh)
-        return lines if is_over else [*lines, *_present(reading, own)]
+    def compile_kernels(self) -> None:
+        from trapline.cli.terminal.progress import compile_kernels
 
+        compile_kernels()
 
-# ---- The past.
+    def compile_replay(self) -> None:
+        """A new crawl never needs these kernels, so after a first crawl this command is the first to compile them."""
+        import trapline.frontier.replay  # noqa: F401  imports its kernels before they are counted
+        from trapline.cli.terminal.progress import Progress, waiting_by
+        from trapline.compiled.jit import ready
 
+        with Progress("compiling the replay of a crawl's log, once", plain_every_s=2.0) as progress:
+            ready(progress=progress.update, waiting=waiting_by(progress))
 
-def _is_extra_only(account: "PageHistory") -> bool:
-    """Return whether the URL is a sitemap, feed or requisite that is no page: the frontier does not know it."""
-    return account.extra_role is not None and not account.is_seed and account.discovery is None
+    def replaying(self) -> AbstractContextManager[None]:
+        from trapline.cli.terminal.progress import step
 
-
-def _page_past(account: "PageHistory", delay_s: float) -> Iterator[str]:
-    yield account.url
-    yield f"  discovered: {_discovered(account)}"
-    if account.extra_role is not None and not _is_extra_only(account):
-        yield f"  it is also a {account.extra_role}"
-    if account.tries and account.site_before is not None:
-        first, ready_at = account.tries[0], account.site_before + delay_s
-        late_s = max(first.started - ready_at, 0.0)
-        late = f"the visit to this page began {duration(late_s)} after the delay of {delay_s:g} s had passed"
-        stopped_s = sum(max(min(end, first.started) - max(at, ready_at), 0.0) for at, end in account.stops)
-        stopped = f"; for {duration(stopped_s)} of this time the crawl was stopped" if stopped_s else ""
-        yield f"  its site: the previous visit ended {_since(account.site_before, account.began)}; {late}{stopped}"
-    yield from (f"  {line}" for line in _tries(account))
-    if account.fetched_before is not None:
-        yield f"  fetched before it: {counted(account.fetched_before, 'page')} of its site"
-    if account.abandoned_sites is not None and not account.fetched:
-        yield f"  its site was abandoned {_abandoned(account.abandoned_sites, account.began)}"
-
-
-def _tries(account: "PageHistory") -> Iterator[str]:
-    """Yield one line per fetch up to the first successful one; of many later fetches only the number and the last failure."""
-    from trapline.frontier import FETCHED
-
-    tries, began = account.tries, account.began
-    first = next((at for at, fetch in enumerate(tries) if fetch.result == FETCHED), len(tries))
-    shown, later = (tries, []) if len(tries) <= first + 1 + _MOST_LATER else (tries[: first + 1], tries[first + 1 :])
-    yield from (_tried(fetch, account) for fetch in shown)
-    failed = [fetch for fetch in later if fetch.result != FETCHED]
-    if later:
-        yield f"requested {len(later):,} more times, last {_since(later[-1].started, began)}; {len(failed):,} failed"
-    yield from (f"last failure: {_tried(fetch, account)}" for fetch in failed[-1:])
-
-
-def _discovered(account: "PageHistory") -> str:
-    found, requested = account.discovery, account.tries[0].started if account.tries else math.inf
-    listed = f"listed by {account.listed_by}" if account.listed_by else "by a redirect or a signal"
-    origin = "a seed" if account.is_seed else account.extra_role or f"{listed}, not by a link of a fetched page"
-    if found is None:
-        return origin
-    others = f", and by {counted(found.others, 'other page')}" if found.others else ""
-    linked = f"linked by {found.url} ({_since(found.at, account.began)}){others}"
-    return linked if found.at <= requested and not account.is_seed else f"{origin}; later {linked}"
-
-
-_NOT_AS_A_PAGE = "requested, but not as a page: as a sitemap, feed or requisite, or as another site's robots.txt,"
-
-
-def _tried(fetch: "Try", account: "PageHistory") -> str:
-    from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED
-    from trapline.crawler.engine.status import is_redirect
-    from trapline.frontier import FETCHED
-
-    words = {
-        FETCHED: "fetched",
-        RETURNED: "not answered and returned to the queue",
-        OUT_OF_BAND: "requested" if _is_extra_only(account) else _NOT_AS_A_PAGE,
-    }
-    outcome = "redirected" if is_redirect(fetch.result, fetch.status) else words.get(fetch.result, "failed")
-    if fetch.result == SITE_FAILED:
-        why = f"its site failed {_since(fetch.started, account.began)} ({fetch.error}, after {duration(fetch.total_s)})"
-        return f"{why}, so the page was not requested; {_place(fetch)}"
-    answer = f"status {fetch.status}, {bytes_shown(fetch.bytes)}" if fetch.status else fetch.error
-    server = f" from {fetch.address}" if fetch.address else ", no server contacted,"
-    return f"{outcome} {_since(fetch.started, account.began)}: {answer}{server} in {duration(fetch.total_s)}; {_place(fetch)}"
-
-
-def _place(fetch: "Try") -> str:
-    return f"fetch {fetch.number:,} of the crawl, page {fetch.place} of {fetch.of} in its visit"
-
-
-def _site_past(account: "SiteHistory") -> Iterator[str]:
-    from trapline.crawler.engine.records import VISITS
-
-    yield account.origin
-    yield f"  pages: {account.known:,} known, {account.fetched:,} fetched"
-    if account.first is None or account.last is None:
-        all_failed = account.abandoned_sites is not None and account.abandoned_sites.kind == VISITS
-        yield "  all visits failed before a request was sent" if all_failed else "  never visited"
-    else:
-        first, last = _since(account.first, account.began), _since(account.last, account.began)
-        yield f"  visits: {account.visits:,}, the first began {first}, the last ended {last}"
-    if account.abandoned_sites is not None:
-        yield f"  abandoned {_abandoned(account.abandoned_sites, account.began)}"
-
-
-def _abandoned(site: "AbandonedSite", began: float) -> str:
-    return f"{_since(site.at, began or site.at)}: {site.why}"
-
-
-def _since(moment: float, began: float) -> str:
-    return f"{moment - began:,.1f} s after the crawl began" if moment > began else "when the crawl began"
-
-
-# ---- The future.
-
-
-def _part(folder: Path, target: "Target") -> tuple[Path, "Target"]:
-    """Return the folder of the frontier that holds the target: the crawl itself, or the partition that owned the target last."""
-    from trapline.crawler.inspect.database_reader import opened
-    from trapline.crawler.inspect.page_history import found
-    from trapline.parallel.folder.manifest import is_parallel, read
-
-    for part in reversed(read(folder).parts) if is_parallel(folder) else ():
-        # A partition that does not know the target raises ConfigError.
-        with suppress(ConfigError), closing(opened(part)) as database:
-            return part, found(database, target.name)
-    return folder, target
-
-
-def _present(reading: "Reading", target: "Target") -> Iterator[str]:
-    from trapline.cli.terminal.progress import step
-    from trapline.crawler.files.checkpoint import newest
-    from trapline.crawler.files.resume import rebuilt
-
-    if reading.last_batch() != newest(reading.folder):
-        _compile_replay()
-    with step("replaying", 1, "crawl"):
-        frontier, now = rebuilt(reading)
-    if target.page is not None:
-        page = frontier.explain_page(target.page, now)
-        yield from _page_present(page)
-        yield from _site_present(page.site, reading, now)
-    else:
-        yield from _site_present(frontier.explain_site(target.site, now), reading, now)
-
-
-def _compile_replay() -> None:
-    """Compile the replay kernels. A new crawl never needs them, so after a first crawl this command is the first to compile them."""
-    import trapline.frontier.replay  # noqa: F401  imports its kernels before they are counted
-    from trapline.cli.terminal.progress import Progress, waiting_by
-    from trapline.compiled.jit import ready
-
-    with Progress("compiling the replay of a crawl's log, once", plain_every_s=2.0) as progress:
-        ready(progress=progress.update, waiting=waiting_by(progress))
-
-
-def _page_present(page: "PageExplanation") -> Iterator[str]:
-    tries = f", {counted(page.tries, 'failed try').replace('trys', 'tries')}" if page.tries else ""
-    yield f"  at the last commit: {page.life} (depth {page.depth}{tries}); {page.rule}"
-    if page.key is not None:
-        yield f"  in the queue of its site: rank {page.key:g}, {counted(page.pages_before or 0, 'page')} before it"
-
-
-def _site_present(site: "SiteExplanation", reading: "Reading", now: float) -> Iterator[str]:
-    rank = "" if site.rank is None else f", rank {site.rank:g}"
-    until = f", for another {duration(max(site.wait_until - now, 0.0))}" if math.isfinite(site.wait_until) else ""
-    yield f"  its site at the last commit: {counted(site.waiting, 'page')} waiting{rank}; {site.rule}{until}"
-    if site.sites_before:
-        names = ", ".join(_origins(reading, site.first_before))
-        more = ", ..." if site.sites_before > len(site.first_before) else ""
-        yield f"  to be visited before it: {counted(site.sites_before, 'site')} ({names}{more})"
-    elif site.sites_before == 0:
-        yield "  to be visited before it: no site, so it is next"
-
-
-def _origins(reading: "Reading", sites: tuple[int, ...]) -> list[str]:
-    marks = ", ".join("?" * len(sites))
-    named = dict(reading.connection.execute(f"select id, origin from site where id in ({marks})", sites))
-    return [named.get(site, f"site {site}") for site in sites]
+        return step("replaying", 1, "crawl")

@@ -10,9 +10,10 @@ from trapline.cli.options import scheduling
 from trapline.cli.options.config_file import site_tables
 from trapline.cli.options.partitions import LIVE, LivePartitionOptions
 from trapline.cli.options.scheduling import POLICIES, STRATEGY, settings_of
-from trapline.cli.options.sections import Many, Section, refuse
+from trapline.cli.options.sections import Many, OptionalValue, Section, refuse
 from trapline.cli.options.simulated import QUALITY
 from trapline.cli.options.values import NameOrFile, amount, count, rate, real, seconds, seed_urls, share
+from trapline.crawler.files.event_log import FORMATS, LEVELS
 from trapline.defaults import CONNECTIONS
 from trapline.parallel import MOST_PROCESSES
 
@@ -131,7 +132,7 @@ REFRESH = Section(
             "refresh_price",
             real(),
             None,
-            "Refetch only pages of at least this value, before any new page. [off]",
+            "Refetch pages whose value is at least this before fetching new pages. [off]",
         ),
         (
             "--refresh-rate",
@@ -185,9 +186,18 @@ REQUESTS = Section(
         ("--no-robots", "no_robots", None, False, "Ignore robots.txt rules on the hosts of --own-hosts."),
     ),
 )  # fmt: skip
+DASHBOARD = "127.0.0.1:8649"
 SHOWN = Section(
     "Output",
     (
+        (
+            "--dashboard",
+            "dashboard",
+            OptionalValue("[HOST:PORT]", DASHBOARD),
+            None,
+            f"Show the crawl in the browser. Without an address: {DASHBOARD}.",
+        ),
+        ("--metrics", "metrics", (str, "HOST:PORT"), None, "Serve metrics for Prometheus at this address."),
         ("--plain", "plain", None, False, "Print progress as plain lines instead of a live view."),
         ("--quiet", "quiet", None, False, "Print errors only."),
         (
@@ -199,6 +209,27 @@ SHOWN = Section(
         ),
         ("--warc-size", "warc_bytes", amount(), 1_000_000_000, "Begin a new WARC file at this size. [1 GB]"),
         ("--warc-prefix", "warc_prefix", (str, "NAME"), "trapline", "Beginning of the names of WARC files."),
+        (
+            "--log-level",
+            "log_level",
+            (click.Choice(LEVELS), "LEVEL"),
+            "info",
+            "Least level of events in crawl.log: debug, info, warning or error.",
+        ),
+        (
+            "--log-format",
+            "log_format",
+            (click.Choice(FORMATS), "NAME"),
+            "json",
+            "Format of crawl.log: json (one line per event), or heritrix (one per fetch).",
+        ),
+        (
+            "--log-size",
+            "log_bytes",
+            amount(),
+            100_000_000,
+            "Begin a new crawl.log at this size; 10 older ones are kept. [100 MB]",
+        ),
         ("--json", "as_json", None, False, "Print the summary as JSON."),
     ),
 )
@@ -251,7 +282,9 @@ class Requested:
 
 
 # Options of the command itself, which are no settings of the crawl.
-_OF_THE_COMMAND = ("output", "resume", "seeds", "processes", "ray", "handler", "plain", "quiet", "as_json")
+_OF_THE_COMMAND = (
+    *("output", "resume", "seeds", "processes", "ray", "handler", "plain", "quiet", "as_json", "dashboard", "metrics"),
+)
 _PARTITION_FIELDS = tuple(field for field in LIVE.fields if field != "own_hosts")
 SETTINGS = {
     flag.removeprefix("--").replace("-", "_"): field

@@ -23,6 +23,7 @@ from trapline.cli.crawl.ready import (
     refresh_changes,
     refuse_reached,
 )
+from trapline.cli.crawl.watching import Dashboard
 from trapline.cli.terminal.progress import said_if_long
 from trapline.errors import ConfigError
 
@@ -52,7 +53,7 @@ def is_in_parts(given: dict[str, Any]) -> bool:
     return is_parallel(resume)
 
 
-def crawl_in_parts(urls: tuple[str, ...], requested: Requested) -> int:
+def crawl_in_parts(urls: tuple[str, ...], requested: Requested, dashboard: Dashboard) -> int:
     """Run the crawl. Return the exit code."""
     given = requested.given
     with _crawling(given["ray"], given["quiet"]) as crawl:
@@ -60,6 +61,7 @@ def crawl_in_parts(urls: tuple[str, ...], requested: Requested) -> int:
         if isinstance(manifest, int):
             return manifest
         announce(manifest.options, manifest.folder, given["quiet"])
+        dashboard.announce()
         summary = _crawled(manifest, given, crawl)
     return say(summary, manifest.folder, given)
 

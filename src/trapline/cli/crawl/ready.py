@@ -57,7 +57,7 @@ def announce(options: "CrawlOptions", folder: Path, quiet: bool, is_new: bool = 
 
 def announce_waiting(crawl: "Opened", quiet: bool) -> None:
     """Print how long the waiting pages of a resumed crawl take."""
-    from trapline.crawler.engine.pace import pace_of_waiting
+    from trapline.crawler.speed.pace import pace_of_waiting
 
     state, tally = crawl.state, crawl.state.tally
     pace = pace_of_waiting(state.frontier, state.sites, crawl.options, tally.fetched, tally.body_bytes)
@@ -95,7 +95,7 @@ def _end(options: "CrawlOptions") -> str:
 
 def _pace(options: "CrawlOptions") -> str:
     from trapline.crawler.discovery.scope import HOST
-    from trapline.crawler.engine.pace import expected_pace
+    from trapline.crawler.speed.pace import expected_pace
 
     return expected_pace(options, len(_hosts(options)) if options.scope == HOST else None)
 
@@ -153,7 +153,7 @@ _MEASURED = {
 }
 _SECRETS = ("credentials", "cookies")  # files that a resumed crawl reads again, and that may have moved
 _OF_A_RUN = {
-    *("resume", "processes", "ray", "config", "handler", "plain", "quiet", "as_json"),
+    *("resume", "processes", "ray", "config", "handler", "plain", "quiet", "as_json", "dashboard", "metrics"),
     *_SECRETS,
     *_REFRESH_GOALS,
 }

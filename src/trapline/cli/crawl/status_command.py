@@ -66,6 +66,7 @@ def _lines(found: "FolderStatus", folder: Path) -> Iterator[str]:
         "quality so far": number(found.quality) if found.quality else "",
     }
     yield from (f"{name:{_WIDTH}}{value}" for name, value in rows.items() if value)
+    yield from _speed_answer(found)
     if found.busiest:
         yield from ("", f"busiest sites, {_lately(found)}")
         yield from (f"{pages:>{_WIDTH - 2},}  {origin}" for origin, pages in found.busiest)
@@ -74,6 +75,14 @@ def _lines(found: "FolderStatus", folder: Path) -> Iterator[str]:
         for error in found.last_errors:
             kind = f"{error.kind} {error.status}" if error.status else error.kind
             yield f"{kind:>{_WIDTH - 2}}  {error.url}"
+
+
+def _speed_answer(found: "FolderStatus") -> Iterator[str]:
+    """Yield why the crawl is not faster, and what would help."""
+    yield from ("", f"why not faster: {found.why_not_faster['sentence']}")
+    for one in found.why_not_faster["help"]:
+        factor = f"{one['factor']:.1f} times as fast" if one["factor"] else ""
+        yield f"{factor:>{_WIDTH - 2}}  {one['text']}" if factor else f"{'':{_WIDTH}}{one['text']}"
 
 
 def _state(found: "FolderStatus", folder: Path) -> str:

@@ -60,6 +60,11 @@ def drawn(status: "CrawlStatus", columns: int, rows: int, refetches_per_s: float
     parts = f", {status.partitions} partitions" if status.partitions > 1 else ""
     top = [f"trapline: {status.strategy}{parts}, into {status.folder}", *_numbers(status, refetches_per_s)]
     top += wrap(f"pace    {status.pace.text}", max(columns - 1, 20), subsequent_indent=" " * 8) if status.pace else []
+    top += (
+        wrap(f"speed   {status.answer.sentence}", max(columns - 1, 20), subsequent_indent=" " * 8)
+        if status.answer
+        else []
+    )
     tables = list(_beside(_busiest(status), [*_errors(status), *_elsewhere(status)]))
     # The last row holds the cursor. The row before it holds the current activity or the hint.
     room = max(rows - 1 - len(top) - 1, 0)
@@ -195,13 +200,13 @@ def _nothing() -> "Iterator[Show]":
 @contextmanager
 def _lines(stream: TextIO) -> "Iterator[Show]":
     """Write a line after two seconds and then every ten; also two seconds after the activity changes, if it still goes on.
-    The pace follows once a minute, and when something else limits the crawl."""
+    The pace follows once a minute, and when something else limits the crawl; so does the sentence that says why it is not faster."""
     due_at, doing, recent = time.monotonic() + _FIRST_LINE_S, "", RecentRefetches()
-    pace_at, limit = 0.0, ""
+    pace_at, limit, answered = 0.0, "", ""
     notes_shown: set[str] = set()
 
     def show(status: "CrawlStatus") -> None:
-        nonlocal due_at, doing, pace_at, limit
+        nonlocal due_at, doing, pace_at, limit, answered
         now = time.monotonic()
         activity = status.doing.partition(" ")[0]
         if activity != doing:
@@ -213,6 +218,10 @@ def _lines(stream: TextIO) -> "Iterator[Show]":
             if status.pace and (now >= pace_at or status.pace.limit != limit):
                 pace_at, limit = now + _PACE_EVERY_S, status.pace.limit
                 lines.append(f"pace: {status.pace.text}")
+                answered = ""
+            if status.answer and status.answer.limit != answered:
+                answered = status.answer.limit
+                lines.append(f"speed: {status.answer.sentence}")
         if lines:
             with suppress(OSError):  # the reader of the stream is gone; the crawl continues
                 say_to(stream, *lines)

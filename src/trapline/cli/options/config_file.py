@@ -149,7 +149,7 @@ def sites_as_toml(tables: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         yield f"[site.{quoted(host)}]"
         for key, value in own.items():
             shown = f"[{', '.join(map(quoted, value))}]" if isinstance(value, list | tuple) else f"{value!r}"
-            yield f"{key.replace('_', '-')} = {shown}"
+            yield f"{key.replace('_', '-')} = {shown.lower() if isinstance(value, bool) else shown}"
         yield ""
 
 

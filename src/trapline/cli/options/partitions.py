@@ -129,7 +129,7 @@ LIVE = Section(
         *(row for row in PARTITIONS.rows if row[1] == "suffixes"),
         (
             "--exchange-every", "exchange_every", count(1), None,
-            "Pages that a process fetches before it sends its links to others. [48 or fewer]",
+            "Pages that a process fetches between two exchanges. [at most 48]",
         ),
         (
             "--replicate", "replicate", count(1, MOST_REPLICATED), None,
@@ -137,11 +137,11 @@ LIVE = Section(
         ),
         (
             "--in-links", "in_links", (click.Path(path_type=Path, exists=True), "DIR"), None,
-            "Older crawl whose links --replicate counts: its folder, or a graph with URLs.",
+            "Folder of an older crawl, or graph with URLs, whose links --replicate counts.",
         ),
         (
             "--own-hosts", "own_hosts", Many("HOST"), (),
-            "HOST and subdomains are yours; crawl only them, with delays per process. Repeatable.",
+            "HOST and subdomains are yours: crawl only them; delays hold per process. Repeatable.",
         ),
     ),
 )  # fmt: skip

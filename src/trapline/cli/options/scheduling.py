@@ -94,7 +94,7 @@ BATCHES = Section(
             "batch_least_active",
             count(0),
             0,
-            "Also choose the next batch when fewer connections than this are active.",
+            "Choose the next batch early if fewer connections than this are active.",
         ),
         (
             "--rescore",

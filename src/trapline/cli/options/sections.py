@@ -29,6 +29,14 @@ class Many:
     metavar: str
 
 
+@dataclass(frozen=True, slots=True)
+class OptionalValue:
+    """The kind of an option that may be given without a value. Its value is a string."""
+
+    metavar: str
+    value: str  # if none is given
+
+
 class SectionOption(click.Option):
     def __init__(self, *args: Any, section: str, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -166,8 +174,9 @@ class Section:
 
     def __call__(self, command: Command) -> Command:
         for flags, field, kind, default, text in reversed(self.rows):
-            many = isinstance(kind, Many)
-            kind, metavar = (str, kind.metavar) if many else kind if isinstance(kind, tuple) else (kind, None)
+            many, without = isinstance(kind, Many), kind.value if isinstance(kind, OptionalValue) else None
+            named = isinstance(kind, Many | OptionalValue)
+            kind, metavar = (str, kind.metavar) if named else kind if isinstance(kind, tuple) else (kind, None)
             command = click.option(
                 *flags.split(),
                 field,
@@ -180,6 +189,7 @@ class Section:
                 help=text if text.endswith("]") else text + _shown(kind, default),
                 # An explicit default of None would count as a default, and click would no longer require the option.
                 **({"required": True} if default is REQUIRED else {"default": default}),
+                **({} if without is None else {"flag_value": without}),
             )(command)
         return command
 

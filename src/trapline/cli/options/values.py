@@ -247,3 +247,11 @@ def seed_urls(urls: Sequence[str], file: Path | None) -> tuple[str, ...]:
             f"{file}: contains no URL; write one per row" if file else "no seed URL; give a URL, or --seeds FILE"
         )
     return tuple(dict.fromkeys(seed_of(url, where) for url, where in given))
+
+
+def listen_address(text: str, option: str, example: str) -> tuple[str, int]:
+    """Return the host and the port of a text HOST:PORT that the user gave for this option."""
+    host, colon, port = text.rpartition(":")
+    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65_536):
+        raise ConfigError(f"{option} {text}: not HOST:PORT; give an address such as {example}")
+    return host.strip("[]"), int(port)

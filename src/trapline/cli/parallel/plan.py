@@ -37,7 +37,7 @@ _CRAWL = Section(
             "web_pages",
             count(1, 10**13),
             None,
-            "Size of the web, if --pages are only its best pages. [same as --pages]",
+            "Number of pages of the web, if --pages is fewer: the best of them. [same as --pages]",
         ),
     ),
 )

@@ -46,7 +46,7 @@ _WHAT = Section(
             "level",
             Many("LEVEL"),
             ("smart",),
-            "Provider level: normal, smart, super, or shares such as normal=.4,super=.6. Repeatable. [smart]",
+            "What providers announce: normal, smart, super, or shares: normal=.4,super=.6. Repeatable. [smart]",
         ),
         ("--seeds", "seeds", count(1, 10_000), 5, "Number of random repetitions, for the 95 % confidence intervals."),
         (
@@ -92,7 +92,7 @@ _WORLD = Section(
             "calibrated",
             None,
             False,
-            "Publish a probability with each update time: the value of --schedule-precision, instead of 1.",
+            "Publish each update time with the probability --schedule-precision, instead of 1.",
         ),
         (
             "--cycle",
@@ -114,7 +114,7 @@ _MEASURE = Section(
             "eq3",
             click.Choice(["repaired", "literal"]),
             "repaired",
-            "Form of Eq. 3: 1 / (1 + sum), or min(1, 1 / sum).",
+            "Form of Eq. 3: repaired is 1 / (1 + sum), literal is min(1, 1 / sum).",
         ),
         (
             "--eq3-weight",

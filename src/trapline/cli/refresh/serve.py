@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import click
 
 from trapline.cli.options.sections import Many, Section, SectionedCommand, bundled
-from trapline.cli.options.values import seconds
+from trapline.cli.options.values import listen_address, seconds
 from trapline.errors import ConfigError
 from trapline.terminal import rewrite_line, say, say_json
 from trapline.units import counted, duration, number
@@ -118,7 +118,7 @@ WHERE = Section(
             "keep_s",
             seconds(60.0, {"always": _FOR_EVER}),
             30 * 86_400.0,
-            "Delete signals that are older than this. `always`: keep all signals. [30d]",
+            "Keep signals for this time; always: never delete them. [30d]",
         ),
     ),
 )
@@ -169,7 +169,7 @@ class ServeOptions:
         from trapline.fetch.dns import read_hosts
         from trapline.signals.endpoint.server import Settings
 
-        host, port = _host_port(self.listen)
+        host, port = listen_address(self.listen, "--listen", "127.0.0.1:8642")
         return Settings(
             folder,
             host,
@@ -296,13 +296,6 @@ def _say_what(service: "Service", seconds_served: float, as_json: bool) -> None:
         say_json({**about, "seconds": round(seconds_served, 3)}, one_line=True)
         return
     say(f"served: {_line(service, seconds_served)}")
-
-
-def _host_port(listen: str) -> tuple[str, int]:
-    host, colon, port = listen.rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65_536):
-        raise ConfigError(f"--listen {listen}: not HOST:PORT; give an address such as 127.0.0.1:8642")
-    return host.strip("[]"), int(port)
 
 
 def _proxy(address: str) -> str:

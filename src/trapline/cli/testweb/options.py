@@ -141,7 +141,7 @@ CONDUCT = Section(
             (),
             f"Shares of pages with faults: {FAULTS}. Or `model`: the shares of the --servers model. [none]",
         ),
-        ("--faulty-sites", "faulty", share(), 1.0, "Share of sites that have these faults."),
+        ("--faulty-sites", "faulty", share(), 1.0, "Share of sites whose pages have the faults of --faults."),
     ),
 )
 

@@ -11,6 +11,7 @@ Its work is bounded for each page and each site, so that no page stops a crawl a
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +31,8 @@ from trapline.frontier.layout import UNKNOWN as UNKNOWN_PAGE
 from trapline.strategies.base.live_inputs import Values
 from trapline.strategies.base.url_inputs import STATE_PAGES, StatePages
 
-# Most unknown links of one page that are resolved, and most links of one page that are sent to other partitions. The links beyond count
-# when a page links there again.
+# Most targets of unknown links of one page that are resolved, and most targets of one page that are sent to other partitions. The links
+# beyond count when a page links there again.
 MOST_NEW = 8_192
 MOST_NEW_BYTES = 1 << 20  # the most bytes of the URLs of these links
 # Most known pages of a site, as a multiple of the pages that may be fetched from it (--max-pages-per-site).
@@ -111,18 +112,18 @@ class LinkResolver:
         if min(pages) > _FOREIGN:
             return []
         name, folder = _split(base)
-        places = [at for at, page in enumerate(pages) if page <= _FOREIGN]
+        left = _by_target(links, [at for at, page in enumerate(pages) if page <= _FOREIGN])
         urls: dict[str, None] = {}
-        sent, room = 0, MOST_NEW_BYTES
-        for href in links.some(places[:MOST_NEW]):
+        room = MOST_NEW_BYTES
+        for href in list(islice(left, MOST_NEW)):
             url = self._url(href, name, folder) or canonical(href, base) or ""
             room -= len(url)
             if room < 0:
                 break
-            sent += 1
+            del left[href]
             urls[url] = None
         urls.pop("", None)
-        self._rejected_links.update({TOO_MANY: len(places) - sent} if sent < len(places) else {})
+        self._rejected_links.update({TOO_MANY: sum(map(len, left.values()))} if left else {})
         return list(urls)
 
     def leave(self, sites: Iterable[int]) -> None:
@@ -172,7 +173,8 @@ class LinkResolver:
         return redirects, bool(redirects) and self.add_seed(target, redirects)
 
     def add_seed(self, url: str, redirects: int) -> bool:
-        """Count the target of a seed's redirect as a seed. Return whether the scope is wider now."""
+        """Count a URL as a seed: the target of a seed's redirect, or with 0 `redirects` one that the user has added. Return whether the
+        scope is wider now."""
         self._outbox.seeds.append((url, redirects))
         is_wider = self._scope.add_seed(url, redirects)
         if is_wider:
@@ -251,28 +253,32 @@ class LinkResolver:
 
     def _resolve_unknown(self, pages: list[int], links: Links, base: str, now: float) -> None:
         """Replace UNKNOWN in `pages` by the page of the link, or by the number that stands for a rejection. This is done for
-        the first MOST_NEW unknown links, up to MOST_NEW_BYTES."""
+        the first MOST_NEW targets of unknown links, up to MOST_NEW_BYTES."""
         name, folder = _split(base)
-        places: list[int] = []
+        targets: list[list[int]] = []
         urls: list[str] = []
         room = MOST_NEW_BYTES
-        unknown = [at for at, page in enumerate(pages) if page == UNKNOWN][:MOST_NEW]
-        for at, href in zip(unknown, links.some(unknown), strict=True):
+        by_href = _by_target(links, [at for at, page in enumerate(pages) if page == UNKNOWN])
+        for href, places in islice(by_href.items(), MOST_NEW):
             url = self._url(href, name, folder) or canonical(href, base)
             if url is None:
-                pages[at] = NO_PAGE
-                self._lookup.remember(at, NO_PAGE)
+                self._settle(pages, places, NO_PAGE)
             else:
                 room -= len(url)
                 if room < 0:
                     break
-                places.append(at)
+                targets.append(places)
                 urls.append(url)
         if urls:
-            for at, page, fingerprint in zip(places, *self._pages_at(urls, now, self._scope.admits), strict=True):
-                pages[at] = page
-                if page != _UNSETTLED:
-                    self._lookup.remember(at, page, fingerprint)
+            for places, page, fingerprint in zip(targets, *self._pages_at(urls, now, self._scope.admits), strict=True):
+                self._settle(pages, places, page, fingerprint)
+
+    def _settle(self, pages: list[int], places: Sequence[int], page: int, fingerprint: int = 0) -> None:
+        """Note the page of the links at these places, which differ in their fragments."""
+        for at in places:
+            pages[at] = page
+            if page != _UNSETTLED:
+                self._lookup.remember(at, page, fingerprint)
 
     def _url(self, href: str, name: str, folder: str) -> str | None:
         """Return the URL of a simple href: a relative one, or an absolute one on a known site. None: it is not simple."""
@@ -403,6 +409,18 @@ def _state_pages(frontier: Frontier, url_store: UrlStore) -> dict[str, StatePage
             column = frontier.column(frontier.strategy.page.columns.index(name))[: frontier.pages]
             pages = np.flatnonzero(column == np.arange(frontier.pages)).tolist()
             found[name].restore(pages, url_store.urls(pages))
+    return found
+
+
+def _by_target(links: Links, places: Sequence[int]) -> dict[str, list[int]]:
+    """Return the links at these places without their fragments, with the places of each. An index of an API links to each page many times.
+
+    >>> _by_target(Links.of(["a#1", "b", "a#2"]), [0, 1, 2])
+    {'a': [0, 2], 'b': [1]}
+    """
+    found: dict[str, list[int]] = {}
+    for at, href in zip(places, links.some(places), strict=True):
+        found.setdefault(href.partition("#")[0], []).append(at)
     return found
 
 

@@ -56,7 +56,7 @@ class Scope:
     _site_patterns: dict[str, tuple[Patterns, Patterns]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    # URLs that seeds redirect to, with the number of redirects.
+    # URLs that seeds redirect to, with the number of redirects; 0: the user has added this seed to the running crawl.
     _redirected: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -159,8 +159,11 @@ class Scope:
         return before + 1
 
     def add_seed(self, url: str, redirects: int) -> bool:
-        """Count the target of a seed's redirect as a seed. Return whether the scope is wider now."""
+        """Count a URL as a seed: the target of a seed's redirect, or with 0 `redirects` one that the user has added. Return whether the
+        scope is wider now."""
         self._redirected[url] = min(redirects, self._redirected.get(url, MOST_REDIRECTS))
+        if redirects == 0:
+            self._seed_sites.add(origin(url))
         name = self._name(origin(url))
         if self.kind == ANY or name in self._names:
             return False
@@ -179,6 +182,7 @@ class Scope:
         if self.kind == ANY:
             return ()
         given = {self._name(origin(seed)) for seed in self.seeds}
+        given |= {self._name(origin(url)) for url, redirects in self._redirected.items() if redirects == 0}
         names = dict.fromkeys(self._name(origin(url)) for url in self._redirected)
         return tuple(name for name in names if name not in given)
 
@@ -205,8 +209,8 @@ class Scope:
         return {self._name(origin(seed)) for seed in self.seeds}
 
     @cached_property
-    def _seed_sites(self) -> frozenset[str]:
-        return frozenset(map(origin, self.seeds))
+    def _seed_sites(self) -> set[str]:
+        return set(map(origin, self.seeds))
 
     @cached_property
     def _seed_urls(self) -> frozenset[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from trapline.crawler.discovery.sites import UNRESOLVED, Site, Sites
 from trapline.crawler.engine.crawler import Crawler
+from trapline.crawler.engine.records import BLOCKED, BY_SETTINGS
 from trapline.fetch import failure
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import FAILED_S, DnsAnswer, Resolver
@@ -34,7 +35,11 @@ class SiteResolver:
         self._crawler, self._loop = crawler, loop
 
     def locate(self, site: Site) -> int:
-        """Return the group of a new site if its address is known at once. Otherwise look it up and return UNRESOLVED."""
+        """Return the group of a new site if its address is known at once. Otherwise look it up and return UNRESOLVED. A blocked site
+        is not looked up."""
+        if site.settings is not None and site.settings.blocked:
+            self._loop.call_soon(self._crawler.abandon, site, BLOCKED, BY_SETTINGS)
+            return UNRESOLVED
         answer = self._resolver.known(site.host)
         if answer is None:
             self._look_up(site)

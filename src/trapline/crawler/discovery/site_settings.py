@@ -4,7 +4,7 @@ This module holds and finds them. sites.py gives each site its settings, link_re
 frontier, scope.py applies the patterns, and crawler/engine/live.py adds the headers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -24,6 +24,7 @@ KEYS = {
     "header": "headers",
     "include": "include",
     "exclude": "exclude",
+    "blocked": "blocked",
 }
 
 
@@ -38,6 +39,7 @@ class SiteSettings:
     headers: tuple[str, ...] = ()  # NAME: VALUE, besides those of the whole crawl
     include: tuple[str, ...] = ()  # regular expressions, besides those of the whole crawl
     exclude: tuple[str, ...] = ()
+    blocked: bool = False  # whether the site gets no requests
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "SiteSettings":
@@ -64,19 +66,60 @@ def settings_of(tables: SiteTables, host: str) -> SiteSettings | None:
     return found
 
 
+def site_name(text: str) -> str:
+    """Return the name of a site in tables: a host, or *.domain. `text` may be a URL of the site, too.
+
+    >>> site_name("Example.org"), site_name("*.example.org"), site_name("http://example.org:8080/a")
+    ('example.org', '*.example.org', 'example.org')
+    """
+    url = canonical(text) if "://" in text else None
+    return _host(text, f"{text[:80]!a}") if url is None else host_port(origin(url))[1]
+
+
+def is_named(name: str, host: str) -> bool:
+    """Return whether a name of tables is that of the host, or of a domain above it.
+
+    >>> is_named("a.org", "a.org"), is_named("*.a.org", "b.a.org"), is_named("*.a.org", "a.org")
+    (True, True, False)
+    """
+    return host.endswith(name[1:]) if name.startswith(_BELOW) else host == name
+
+
+def with_settings(
+    tables: SiteTables, names: Iterable[str], change: Callable[[SiteSettings], SiteSettings]
+) -> dict[str, SiteSettings]:
+    """Return the tables in which all sites of these names have changed settings, also those with a table of their own. The cost grows
+    with the number of names, and not with its square, because a list of blocked sites may be long.
+
+    >>> from dataclasses import replace
+    >>> tables = {"*.org": SiteSettings(1.0), "b.a.org": SiteSettings(2.0)}
+    >>> changed = with_settings(tables, ["*.a.org"], lambda own: replace(own, pause_s=9.0))
+    >>> [(name, own.delay_s, own.pause_s) for name, own in changed.items()]
+    [('*.org', 1.0, None), ('b.a.org', 2.0, 9.0), ('*.a.org', 1.0, 9.0)]
+    """
+    found = dict(tables)
+    for name in names:
+        below = [key for key in found if is_named(name, key.removeprefix(_BELOW))] if name.startswith(_BELOW) else []
+        found |= {key: change(settings_of(found, key) or SiteSettings()) for key in (*below, name)}
+        own = found.pop(name)
+        if own != (settings_of(found, name) or SiteSettings()):
+            found[name] = own
+    return found
+
+
 def read_tables(given: Mapping[str, Mapping[str, Any]], pause_s: float) -> dict[str, SiteSettings]:
     """Return the settings of sites from tables with the names of options as keys. Raise `ConfigError` if one is invalid.
     `pause_s`: that of the whole crawl."""
     if not isinstance(given, Mapping):
         raise ConfigError(f"site is {given!r}; give settings by host, such as {{'example.org': {{'delay': 5}}}}")
-    return {_host(key): _settings(f'[site."{key}"]', table, pause_s) for key, table in given.items()}
+    return {_host(key, f'[site."{key}"]'): _settings(f'[site."{key}"]', table, pause_s) for key, table in given.items()}
 
 
-def _host(key: str) -> str:
+def _host(key: str, where: str) -> str:
     host = key.removeprefix(_BELOW).lower()
     url = canonical(f"http://{host}")
     if url is None or host_port(origin(url))[1] != host.strip("[]") or url != f"http://{host}/":
-        raise ConfigError(f'[site."{key}"]: not a host name; give one such as example.org, or *.example.org')
+        raise ConfigError(f"{where}: not a host name; give one such as example.org, or *.example.org")
     return (_BELOW if key.startswith(_BELOW) else "") + host.strip("[]")
 
 
@@ -90,11 +133,19 @@ def _settings(where: str, table: Any, pause_s: float) -> SiteSettings:
             raise ConfigError(f"{where}: {key!r} does not belong here; put it into a file for --credentials FILE")
         if name is None:
             raise ConfigError(f"{where}: there is no setting {key!r}; {nearest(key, _shown_keys())}")
-        values[name] = _several(where, key, value) if name in _SEVERAL else _number(where, key, value, name)
+        values[name] = _read(where, key, value, name)
     read_headers(values.get("headers", ()), f"{where} header")
     if "delay_s" in values:
         values.setdefault("pause_s", min(pause_s, values["delay_s"]))
     return SiteSettings(**values)
+
+
+def _read(where: str, key: str, value: Any, name: str) -> Any:
+    if name == "blocked":
+        if not isinstance(value, bool):
+            raise ConfigError(f"{where}: {key} is {value!r}; give true or false")
+        return value
+    return _several(where, key, value) if name in _SEVERAL else _number(where, key, value, name)
 
 
 def _shown_keys() -> list[str]:
@@ -131,4 +182,4 @@ def _as_keys(settings: SiteSettings) -> dict[str, Any]:
     """Return the settings by the names of options, without those that are not set."""
     names = {name: key for key, name in KEYS.items()}
     found = {names[field.name]: getattr(settings, field.name) for field in fields(settings)}
-    return {key: value for key, value in found.items() if value not in (None, ())}
+    return {key: value for key, value in found.items() if value not in (None, ()) and value is not False}

@@ -5,11 +5,11 @@ the kept connection. The frontier's site ids are indexes here.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from trapline.crawler.discovery.scope import is_among
-from trapline.crawler.discovery.site_settings import SiteSettings, SiteTables, settings_of
+from trapline.crawler.discovery.site_settings import SiteSettings, SiteTables, is_named, settings_of
 from trapline.fetch.urls import host_port
 
 if TYPE_CHECKING:
@@ -113,6 +113,25 @@ class Sites:
         self._all.append(site)
         self._by_origin[origin] = site
         return site
+
+    def of_name(self, name: str) -> list[Site]:
+        """Return the sites of a host, or of the hosts below *.domain. Most are sorted out by the text of their origins, which is quick."""
+        text = name.removeprefix("*.")
+        return [site for site in self._all if text in site.origin and is_named(name, site.host)]
+
+    def _of_names(self, names: Sequence[str]) -> list[Site]:
+        if len(names) == 1:
+            return self.of_name(names[0])
+        hosts, domains = set(names), [name for name in names if name.startswith("*.")]
+        return [site for site in self._all if site.host in hosts or any(is_named(one, site.host) for one in domains)]
+
+    def change_tables(self, tables: SiteTables, names: Sequence[str]) -> list[Site]:
+        """Give the sites of these names, and those found later, the settings of these tables. Return those known now."""
+        self._tables = tables
+        changed = self._of_names(names)
+        for site in changed:
+            site.settings = settings_of(tables, site.host)
+        return changed
 
     @property
     def has_tables(self) -> bool:

@@ -11,6 +11,7 @@ everything else that happens at this moment, as in the simulator.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
@@ -18,7 +19,7 @@ from trapline.crawler.discovery.sites import Site
 from trapline.crawler.engine.fetch_results import Features, FetchResults
 from trapline.crawler.engine.options import CrawlerSettings
 from trapline.crawler.engine.page_quality import PageScoring
-from trapline.crawler.engine.records import VISITS, AbandonedSite, CrawlProgress
+from trapline.crawler.engine.records import NOT_ABANDONED, VISITS, AbandonedSite, CrawlProgress
 from trapline.crawler.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, UNREACHABLE, CrawlTally, next_visit
 from trapline.crawler.engine.world import Timer, World
 from trapline.crawler.store.outbox import Outbox
@@ -57,6 +58,9 @@ class Crawler:
         self._next = frontier.next if refetch is None else refetch.agenda.next
         self.active = 0  # visits under way
         self.stopped_by = ""
+        self.is_paused = False  # by an order; visits under way end after their current page
+        self.abandoned: dict[int, str] = {}  # sites that were abandoned in this run, and still are, with the kind
+        self._ending: set[int] = set()  # sites whose visit under way requests nothing more, though others may
         # Limit for the pages fetched and in flight. One of several partitions may have a share of the goal.
         self.most_pages = settings.goals.pages
         # Returns whether the store is behind, or the program that takes the pages.
@@ -163,6 +167,8 @@ class Crawler:
     @property
     def waits_for(self) -> str:
         """Text that says what the crawl waits for while no connection is open. "": it does not wait, or the time is unknown."""
+        if self.is_paused and not self.stopped_by:
+            return f"paused; {counted(self.active, 'visit')} to end" if self.active else "paused"
         if self.active > 0 or self.stopped_by:
             return ""
         if self.features.others is not None and self.used >= self.most_pages:
@@ -173,7 +179,8 @@ class Crawler:
     def next_visit_s(self) -> float:
         """Seconds until the next visit while no connection is open. Infinity: the crawl does not wait, or the time is unknown."""
         left_s = self._wakes_at - self._world.now()
-        return left_s if self.active == 0 and not self.stopped_by and left_s > 0.0 else math.inf
+        waits = self.active == 0 and not self.stopped_by and not self.is_paused
+        return left_s if waits and left_s > 0.0 else math.inf
 
     def _woken(self) -> None:
         self._wakes_at, self._timer = math.inf, None
@@ -195,6 +202,7 @@ class Crawler:
 
     def address_found(self, site: Site) -> None:
         """Note that the site has an address now, or another one."""
+        self.features.events.address_found(site)
         self.out_of_band.address_found(site.id)
         self.soon()
 
@@ -209,6 +217,27 @@ class Crawler:
         self._waiting.end_pauses()
         self.go_on()
         self.soon()
+
+    def pause_visits(self) -> None:
+        """Begin no visits, and let those under way end after their current page, until `continue_visits`."""
+        self.is_paused = True
+        self._waiting.end_pauses()
+        self.go_on()
+
+    def continue_visits(self) -> None:
+        self.is_paused = False
+        self.soon()
+
+    def end_visit(self, site: int) -> None:
+        """Let the visit to the site that is under way, if there is one, request nothing more."""
+        if self.frontier.is_visited(site):
+            self._ending.add(site)
+            self._waiting.end_pauses()  # all others begin their pauses anew, with the time that is left
+            self.go_on()
+
+    def holds(self, visit: Visit) -> bool:
+        """Return whether the visit must not send any request, not even for robots.txt, although the crawl does not stop."""
+        return self.is_paused or visit.site in self._ending
 
     def _stop_at_goals(self) -> None:
         has_pages = self.tally.fetched >= self._settings.goals.pages
@@ -238,7 +267,7 @@ class Crawler:
         """Return whether the visit may request another page. The pages fetched and in flight must not exceed the limit.
         Out-of-band fetches do not count as pages."""
         has_room = self.tally.fetched + self.tally.in_flight < self.most_pages
-        return not self.stopped_by and (has_room or visit in self.out_of_band)
+        return not self.stopped_by and (has_room or visit in self.out_of_band) and not self.holds(visit)
 
     @property
     def has_pages(self) -> bool:
@@ -259,7 +288,7 @@ class Crawler:
 
     def _may_begin_visit(self) -> bool:
         has_room = self.active < self._settings.connections and not self.full()
-        return has_room and not self._is_scoring and not self.stopped_by
+        return has_room and not self._is_scoring and not self.stopped_by and not self.is_paused
 
     @property
     def used(self) -> float:
@@ -281,8 +310,8 @@ class Crawler:
         return True
 
     def pause(self, seconds: float, go_on: Callable[[], None]) -> None:
-        """Call `go_on` after `seconds`, or as soon as the crawl is to stop."""
-        moment = self._world.now() + (0.0 if self.stopped_by else seconds)
+        """Call `go_on` after `seconds`, or as soon as the crawl is to stop or to pause."""
+        moment = self._world.now() + (0.0 if self.stopped_by or self.is_paused else seconds)
         self._waiting.pause(go_on, moment, self._world)
 
     def leaves(self, go_on: Callable[[], None]) -> None:
@@ -306,6 +335,7 @@ class Crawler:
         now = self._world.now()
         self.frontier.finish(visit, outcome, now)
         self.out_of_band.over(visit)
+        self._ending.discard(site.id)
         if self.features.refetch is not None:
             self.features.refetch.over(visit, site, now)
         self.active -= 1
@@ -316,10 +346,13 @@ class Crawler:
         if not outcome.failed:
             seeds.refused.discard(site.id)
         is_end = self._is_unreachable()
-        seeds.visit_ended(max(self.frontier.open_at(site.id) - now, 0.0) if outcome.failed else 0.0, failures, is_end)
+        wait_s = max(self.frontier.open_at(site.id) - now, 0.0) if outcome.failed else 0.0
+        seeds.visit_ended(wait_s, failures, is_end)
+        if outcome.failed:
+            self.features.events.site_failed(site, failures, wait_s)
         if is_end:
             self.stop(UNREACHABLE)
-        elif fruitless and failures >= self._settings.abandon and not self._has_pages_of(site):
+        elif fruitless and failures >= self._settings.abandon and self._may_be_abandoned(site):
             self.abandon(site, VISITS, f"{counted(failures, 'failed visit')} in a row")
         self.soon()
 
@@ -334,21 +367,35 @@ class Crawler:
         sites = self.link_resolver.sites
         return all(self.frontier.failed_visits(site) >= len(sites[site].addresses) for site in refused)
 
-    def _has_pages_of(self, site: Site) -> bool:
-        """Return whether pages of the site are to be fetched again. Such a site is not abandoned: one that is down for an hour
+    def _may_be_abandoned(self, site: Site) -> bool:
+        """Return whether the site is not abandoned yet, and no pages of it are to be fetched again: a site that is down for an hour
         would be lost for weeks."""
-        return self.features.refetch is not None and self.frontier.pages_taken(site.id) > 0
+        has_pages = self.features.refetch is not None and self.frontier.pages_taken(site.id) > 0
+        return not has_pages and self.frontier.site_budgets[site.id] != 0
 
     def abandon(self, site: Site, kind: str, why: str) -> None:
         """Abandon a site that cannot be crawled. Its pages wait for ever, and the crawl does not wait for them."""
         now = self._world.now()
         self.frontier.set_site(site.id, now, pages=0)
         self.tally.abandoned_sites[kind] += 1
+        self.abandoned[site.id] = kind
         self.outbox.abandoned_sites.append(AbandonedSite(site.id, now, kind, why))
+        self.features.events.site_abandoned(site, kind, why)
         self.extra.abandoned(site.id)
         self.results.unanswered_seeds.refused.discard(site.id)
         if self._is_unreachable():
             self.stop(UNREACHABLE)
+        self.soon()
+
+    def take_back(self, site: Site, kind: str, pages: int) -> None:
+        """Visit an abandoned site again. `kind`: why it was abandoned. `pages`: its page budget."""
+        now = self._world.now()
+        self.frontier.set_site(site.id, now, pages=pages)
+        self.tally.abandoned_sites -= Counter({kind: 1})  # without kinds that have no sites
+        self.abandoned.pop(site.id, None)
+        self.outbox.abandoned_sites.append(AbandonedSite(site.id, now, NOT_ABANDONED, ""))
+        if self.features.refetch is not None:
+            self.features.refetch.agenda.refresher.visited(site.id)  # its pages may be chosen again
         self.soon()
 
     # ---- progress

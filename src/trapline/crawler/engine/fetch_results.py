@@ -13,11 +13,13 @@ import numpy as np
 
 from trapline.crawler.discovery.link_resolver import LinkResolver, ResolvedLinks
 from trapline.crawler.discovery.sites import Site
+from trapline.crawler.engine.crawl_events import NO_EVENTS, CrawlEvents
 from trapline.crawler.engine.options import CrawlerSettings
 from trapline.crawler.engine.other_partitions import OtherPartitions
 from trapline.crawler.engine.page_quality import PageScoring
 from trapline.crawler.engine.page_stream import PageDetails, PageStream
 from trapline.crawler.engine.records import AS_BEFORE, OUT_OF_BAND, RETURNED, SITE_FAILED, Fetched
+from trapline.crawler.engine.referrers import Referrers
 from trapline.crawler.engine.status import WORDS, CrawlTally, UnansweredSeeds
 from trapline.crawler.engine.world import World
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch
@@ -54,6 +56,8 @@ class Features:
     """reads sitemaps and feeds"""
     requisites: PageRequisites | None = None
     """fetches requisites of pages"""
+    events: CrawlEvents = NO_EVENTS
+    """writes the log of the crawl"""
     others: OtherPartitions | None = None
     """exchanges URLs with the other partitions, if the crawl is one of several"""
 
@@ -77,6 +81,7 @@ class FetchResults:
         self.unanswered_seeds = UnansweredSeeds(settings.abandon, frontier.rules)
         self.scope_notes: list[str] = []  # for the user: redirects of seeds that the scope followed
         self.stream: PageStream | None = None  # to the program that takes the pages; None: there is none
+        self.referrers: Referrers | None = None  # for the log; None: it does not need them
 
     def begin(
         self, world: World, extra: ExtraRequests, reported: Callable[[int], None], arrived: Callable[[], None]
@@ -110,6 +115,8 @@ class FetchResults:
             reads_lists,
         )
         self._tally.in_flight -= 1
+        if verdict.ends_visit:
+            features.events.asked_to_wait(site, request.url, response.status, verdict.retry_after_s)
         if 300 <= response.status < 400 and verdict.links:
             self._redirected(request.url, verdict.links[0])
         if self._scoring.program is not None:
@@ -180,6 +187,8 @@ class FetchResults:
         """Count the target of a seed's redirect as a seed. This comes before the links are resolved, for the target is one."""
         target = canonical(href, url)
         redirects, is_wider = self._link_resolver.redirected(url, target) if target else (0, False)
+        if is_wider and target:
+            self._features.events.scope_followed(url, target)
         if is_wider and len(self.scope_notes) < _MOST_SCOPE_NOTES:
             self.scope_notes.append(f"{url} redirects to {target}; the scope follows")
         if target and redirects and self._features.others is not None:
@@ -218,6 +227,8 @@ class FetchResults:
         self._tally.note(record, is_refetch, page_quality)
         if self.stream is not None:
             self.stream.came(self._outbox.number + 1, self._outbox.next_fetch, record, details, links)
+        if self.referrers is not None:
+            self.referrers.note_links(record.page, links.tolist())
         self._outbox.fetched(record)
 
     # ---- requests without an answer
@@ -236,6 +247,8 @@ class FetchResults:
         result = OUT_OF_BAND if visit in self._out_of_band else SITE_FAILED
         if site.robots is None and self._link_resolver.is_seed(request.url):
             self.unanswered_seeds.note(request.url, why or WORDS.get(kind, kind))
+        if kind == failure.ROBOTS:
+            self._features.events.robots_unreachable(site, why)
         if why == failure.CONNECTION_REFUSED:
             self.unanswered_seeds.refused.add(site.id)
         else:

@@ -8,7 +8,7 @@ clock. Times can therefore be stored, and never run backwards within a run.
 import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from trapline.crawler.discovery.site_resolver import SiteResolver
 from trapline.crawler.discovery.sites import Site, Sites
@@ -20,6 +20,7 @@ from trapline.crawler.robots.cross_site import RobotsElsewhere
 from trapline.crawler.robots.site_robots import RobotsResponse
 from trapline.crawler.store.outbox import Outbox
 from trapline.crawler.visits.visit import VisitWorker
+from trapline.crawler.visits.visit_state import VisitState
 from trapline.fetch.http.connection import Connection, Owner, open_connection, tls_context
 from trapline.fetch.http.content import ACCEPT_ENCODING
 from trapline.fetch.http.http1 import request, request_headers
@@ -119,6 +120,12 @@ class LiveWeb:
 
     def begin_visit(self, visit: Visit, site: Site, urls: list[str], conditions: list[bytes]) -> None:
         VisitWorker(self, self._crawler, visit, site, urls, conditions).begin()
+
+    def visits(self) -> Iterator[tuple[VisitState, bool]]:
+        """Yield the state of each visit that has a connection, and whether a bandwidth limit pauses its reading."""
+        for connection in self._open:
+            if isinstance(connection.owner, VisitWorker):
+                yield connection.owner.state, connection.is_throttled
 
     def request_for(self, site: Site, target: str, condition: bytes = b"") -> bytes:
         return request(target, site.request_headers or self._make_request_headers(site), condition)

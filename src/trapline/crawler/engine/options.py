@@ -93,6 +93,9 @@ class CrawlOptions:
     metadata: bool = False  # whether to write a WARC metadata record with the links of each page
     warc_prefix: str = StoreSettings.name  # archives are PREFIX-00000.warc.gz, ...
     warc_bytes: int = StoreSettings.warc_bytes  # when an archive has reached this size, the next one is begun
+    log_level: str = StoreSettings.log_level  # events below this level are not written to crawl.log
+    log_format: str = StoreSettings.log_format  # of crawl.log
+    log_bytes: int = StoreSettings.log_bytes  # when crawl.log has reached this size, the next one is begun
     # Pages between two snapshots. Replay takes a few microseconds per page, so a resume takes a second.
     snapshot_pages: int = 100_000
 

@@ -59,6 +59,10 @@ class OtherPartitions(Protocol):
     def seed(self, url: str, redirects: int, is_wider: bool) -> None:
         """Announce that a seed leads to this page by that number of redirects. `is_wider`: it adds a host or a domain to the scope."""
 
+    def add_seeds(self, urls: Sequence[str]) -> int:
+        """Take in seeds that the user has added. All partitions get them, and each discovers its own. Return the number of those
+        whose owner this partition has to find out."""
+
     def send_listed(self, urls: Sequence[str]) -> None:
         """Send URLs of other partitions that our pages name without a link: sitemaps, feeds and schedules, and the entries of
         our sitemaps and feeds."""

@@ -11,7 +11,6 @@ The crawl's thread calls `connect`, `restore`, `came`, `committed` and `end`; th
 """
 
 import threading
-from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, Fetched
+from trapline.crawler.engine.referrers import NO_PAGE, Referrers
 from trapline.crawler.engine.status import is_handed_over
 from trapline.crawler.files.handled import HandledCounts, HandledMark
 from trapline.fetch.html.page import NO_LINKS, Links
@@ -30,7 +30,6 @@ from trapline.frontier.layout import Array
 
 MOST_READY = 256  # pages that wait for the program, about
 MOST_BYTES = 32 << 20  # of their bodies
-NO_PAGE = -1
 
 
 class PageDetails(NamedTuple):
@@ -94,7 +93,7 @@ class PageStream:
         self._held_up = False  # whether the crawl waits for the program
         self._stopped = False
         self._on_news: Callable[[], None] = lambda: None
-        self._referrers = array("i")  # by page: the number of its referrer, or NO_PAGE
+        self._referrers = Referrers()
         self._redirected_from: dict[int, int] = {}  # first page of the redirects, by the page that they lead to
         self._mark: HandledMark | None = None  # None: the crawl has no folder
         self._unhandled: Unhandled | None = None
@@ -130,16 +129,13 @@ class PageStream:
         requested, at = pages.copy(), 0
         for number, page, status, links in fetched:
             targets = np.frombuffer(links, "<i4").tolist()
-            self._note_links(page, targets)
+            self._referrers.note_links(page, targets)
             first_page = self._note_fetched(page, status, targets)
             while at < len(numbers) and numbers[at] < number:  # without links: a fetch that failed
                 at += 1
             if at < len(numbers) and numbers[at] == number:
                 requested[at] = first_page
-        referrers = np.full(len(pages), NO_PAGE, np.int32)
-        is_known = pages < len(self._referrers)
-        referrers[is_known] = np.frombuffer(self._referrers, np.int32)[pages[is_known]]
-        return PageOrigins(referrers, requested)
+        return PageOrigins(self._referrers.of_pages(pages), requested)
 
     def hand_over_first(self, unhandled: Unhandled) -> None:
         """Hand over these results before all others."""
@@ -170,13 +166,13 @@ class PageStream:
         assert self._crawl is not None
         page, urls = record.page, self._crawl.urls
         depth = int(self._crawl.depths()[page])
-        referrer = self._referrers[page] if depth and page < len(self._referrers) else NO_PAGE
+        referrer = self._referrers.of(page) if depth else NO_PAGE
         first_page = self._redirected_from.get(page, page)
         return StreamedFetch(
             record,
             details,
             depth,
-            urls([referrer])[0] if referrer not in (NO_PAGE, page) else "",
+            urls([referrer])[0] if referrer != NO_PAGE else "",
             record.url if first_page == page else urls([first_page])[0],
             0,
         )
@@ -186,11 +182,11 @@ class PageStream:
         crawl, page = self._crawl, record.page
         assert crawl is not None
         targets: list[int] = links.tolist()
-        self._note_links(page, targets)
+        self._referrers.note_links(page, targets)
         first_page = self._note_fetched(page, record.status, targets) if record.result == FETCHED else page
         first_url = record.url if first_page == page else crawl.urls([first_page])[0]
-        referrer = self._referrers[page]
-        return crawl.urls([referrer])[0] if referrer not in (NO_PAGE, page) else "", first_url
+        referrer = self._referrers.of(page)
+        return crawl.urls([referrer])[0] if referrer != NO_PAGE else "", first_url
 
     def _note_fetched(self, page: int, status: int, links: Sequence[int]) -> int:
         """Note where a redirect leads to. Return the first page of the redirects that led to this page; without any, itself."""
@@ -198,18 +194,6 @@ class PageStream:
         if 300 <= status < 400 and len(links) == 1 and links[0] >= 0:
             self._redirected_from.setdefault(links[0], first_page)
         return first_page
-
-    def _note_links(self, page: int, links: Sequence[int]) -> None:
-        """Note the referrer of pages that had none. A link below 0 leads to a page of another partition.
-
-        A usual page has few links, for which a loop is quicker than numpy.
-        """
-        referrers, most = self._referrers, max(page, max(links, default=0))
-        if most >= len(referrers):
-            referrers.extend(array("i", (NO_PAGE,)) * max(most + 1 - len(referrers), len(referrers)))
-        for link in links:
-            if link >= 0 and referrers[link] == NO_PAGE:
-                referrers[link] = page
 
     def committed(self, batch: int) -> None:
         """Hand over the results of all batches up to this one."""

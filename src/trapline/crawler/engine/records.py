@@ -10,6 +10,9 @@ from typing import NamedTuple
 from trapline.processor import ProcessorTime
 
 VISITS = "visits"  # why a site was abandoned: its visits failed
+BLOCKED = "blocked"  # why a site was abandoned: the user has blocked it
+BY_SETTINGS = "blocked by its settings"
+NOT_ABANDONED = ""  # in place of why a site was abandoned: it is not abandoned any more
 # Why a link was rejected (crawler/discovery/link_resolver.py). TOO_MANY: it comes after the first MOST_NEW new links of its page. FULL: its
 # site has KNOWN_PER_FETCHED times as many known pages as may be fetched.
 TOO_MANY = "too many"
@@ -84,7 +87,7 @@ class AbandonedSite(NamedTuple):
 
     site: int
     at: float  # wall clock
-    kind: str  # DNS or ADDRESS of fetch/failure.py, or VISITS
+    kind: str  # DNS or ADDRESS of fetch/failure.py, or VISITS, BLOCKED, NOT_ABANDONED
     why: str  # for people
 
 
@@ -228,3 +231,5 @@ class Batch(NamedTuple):
     published_lists: Sequence[PublishedList] = ()
     meta: Mapping[str, str | None] = {}  # keys of the table `meta` that change; None: the key is deleted
     requisites: Sequence[PageRequisite] = ()
+    # For each fetch, the depth of its page and the page that linked to it first, -1: none; (): the log does not need them.
+    origins: Sequence[tuple[int, int]] = ()

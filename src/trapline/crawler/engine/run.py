@@ -15,19 +15,24 @@ from typing import Any
 
 import uvloop
 
+from trapline.crawler.control.crawl_control import CrawlControl
+from trapline.crawler.control.order_desk import ENDING, OrderDesk
 from trapline.crawler.engine import scope_change
+from trapline.crawler.engine.crawl_events import CrawlEvents
 from trapline.crawler.engine.freed_memory import give_back_what_is_freed
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_stream import PageStream
 from trapline.crawler.engine.partition_member import Member, PartitionExchange
 from trapline.crawler.engine.records import Batch
 from trapline.crawler.engine.scope_change import ScopeChange
-from trapline.crawler.engine.status import BY_HAND, MAX_TIME, STOPPED, CrawlStatus, interrupts
-from trapline.crawler.engine.status_reporter import StatusReporter
+from trapline.crawler.engine.status import BY_HAND, MAX_TIME, STOPPED, TERMINATED, CrawlStatus, interrupts
+from trapline.crawler.engine.status_reporter import StatusReporter, StatusWriter
 from trapline.crawler.engine.wiring import built
 from trapline.crawler.files import resume
+from trapline.crawler.files.control_mailbox import STOP, Order
 from trapline.crawler.files.layout import note_begin, note_end
 from trapline.crawler.files.opening import Opened, opened, prepare_new, prepare_old, store_settings
+from trapline.crawler.files.status_file import StatusFile
 from trapline.crawler.handler.handler_thread import HandlerThread
 from trapline.crawler.handler.unhandled import restore_stream
 from trapline.crawler.inspect.summary import write_summary
@@ -67,8 +72,8 @@ def run_crawl(
         handler = None
         if stream is None and crawl.options.handler and crawl.folder is not None:
             handler = HandlerThread(crawl.options, crawl.folder)
-        with view as show:
-            return uvloop.run(LiveCrawl(crawl, show, member, stream, handler).run())
+        with view as show, StatusFile(crawl.folder) as file:
+            return uvloop.run(LiveCrawl(crawl, StatusWriter(show, file, crawl.options), member, stream, handler).run())
     finally:
         crawl.release()
 
@@ -91,6 +96,9 @@ class LiveCrawl:
         self._stream = stream if handler is None else handler.stream
         self._leaves_signals = stream is not None  # to the program
         self._folder, self._show, self._member = crawl.folder, show, member
+        self._events = CrawlEvents.of(crawl)
+        if handler is not None:
+            handler.on_error = self._events.handler_error
         self._others: PartitionExchange | None = None
         self._uncommitted: deque[tuple[int, int]] = deque()  # batch, pages registered when it was sent
         self._noted_at = -math.inf  # seconds of crawling
@@ -98,6 +106,7 @@ class LiveCrawl:
         self._failure = ""  # of the store
         self._unsaved = ""  # why a snapshot could not be written
         self._error: BaseException | None = None  # an unexpected exception
+        self._has_begun = False  # the first visit may have begun
         self._closing = ""  # the step of the closing; "": the crawl is not closing yet
 
     async def run(self) -> dict[str, Any]:
@@ -112,11 +121,12 @@ class LiveCrawl:
                     await self._change_scope(self._web.now())
             self._begin(loop)
             if self._others is not None:
-                await self._others.open(self._crawler, self._web)
+                await self._others.open(self._crawler, self._web, self._control.obey)
             with self._watching(loop):
                 await self._web.over
                 return await self._close()
         except BaseException as error:
+            self._events.failed(error)
             if self._handler is not None:
                 self._handler.stop()
             await self._store.abandon()  # the store ends with the batches that it has, and the crawl can be resumed
@@ -127,12 +137,16 @@ class LiveCrawl:
     async def _started_store(self, loop: asyncio.AbstractEventLoop) -> "Store | NoStore":
         if self._claim is None:
             return NoStore(loop, self._committed)
+        self._events.began(self._crawl)
         note_begin(self._claim, self._crawl.keys)
         settings = store_settings(self._options)
         try:
             return await Store.start(self._claim, settings, self._committed, self._store_failed)
-        except StoreDiedError as error:
-            raise StoreDiedError(_with_resume_hint(str(error), self._claim.path)) from None
+        except ConfigError as error:
+            self._events.failed(error)
+            if isinstance(error, StoreDiedError):
+                raise StoreDiedError(_with_resume_hint(str(error), self._claim.path)) from None
+            raise
 
     def _restore(self) -> None:
         """Begin as an interrupted crawl, or with the seeds."""
@@ -148,6 +162,8 @@ class LiveCrawl:
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         self._web.sweep()
         self._crawler.begin(self._web)
+        self._control.begin()
+        self._has_begun = True
         self._outbox.stands = self._stands
         self._outbox.processor = processor_clock()
         if self._options.max_seconds < math.inf:
@@ -180,11 +196,14 @@ class LiveCrawl:
         return bool(self._crawler.stopped_by) or self._web.over.done()
 
     def _build(self, loop: asyncio.AbstractEventLoop) -> None:
-        parts = built(loop, self._crawl, self._member, self._put)
+        parts = built(loop, self._crawl, self._member, self._put, self._events)
         self._url_store, self._outbox, self._snapshots = parts.url_store, parts.outbox, parts.snapshots
         self._link_resolver, self._others, self._refresh = parts.link_resolver, parts.others, parts.refresh_setup
         self._crawler, self._web, self._lists = parts.crawler, parts.web, parts.list_setup
-        self._status_reporter = StatusReporter(self._crawl, parts, self._handler)
+        self._status_reporter = StatusReporter(self._crawl, parts, self._handler, self._store, self._stream)
+        self._control = CrawlControl(self._crawl, parts, lambda: self._interrupted(TERMINATED))
+        # The coordinator takes the orders for its partitions.
+        self._order_desk = OrderDesk(self._folder if self._member is None else None, self._events.log)
         self._crawler.full = lambda: self._store.full
         if (stream := self._stream) is not None:
             self._crawler.results.stream = stream
@@ -222,6 +241,7 @@ class LiveCrawl:
             self._snapshots.committed(batch)
         if self._stream is not None:
             self._stream.committed(batch)
+        self._control.committed(batch)
         if self._others is not None:
             self._others.committed(batch)
         if not self._store.full:
@@ -248,8 +268,10 @@ class LiveCrawl:
         """Write a snapshot. If that fails, the crawl ends; the store still commits all results, and a resume replays the log."""
         if self._snapshots is None or self._folder is None:
             return
+        began = time.monotonic()
         try:
             self._snapshots.take()
+            self._events.snapshot(self._outbox.number, time.monotonic() - began)
         except OSError as error:
             self._unsaved = explain(self._folder, error)
             self._web.ended()
@@ -270,10 +292,12 @@ class LiveCrawl:
         def tick() -> None:
             nonlocal timer
             timer = loop.call_later(_TICK_S, tick)
+            self._order_desk.poll(self._control.obey, self._why_refused)
             if not self._closing:
                 self._take_signals()
                 self._note_if_new()
                 self._cut_off(self._seconds())
+                self._events.watch(self._crawl, self._store.full, self._seconds())
                 if self._snapshots is not None and self._snapshots.is_due and not self._unsaved:
                     self._take_snapshot()
             self._show(self._status_reporter.status(self._seconds(), self._closing))
@@ -283,6 +307,12 @@ class LiveCrawl:
             yield
         finally:
             timer.cancel()
+
+    def _why_refused(self, order: Order) -> str:
+        if self._closing or self._crawler.stopped_by:
+            return ENDING
+        has_begun = self._has_begun or order.do == STOP
+        return "" if has_begun else "the crawl is being prepared; try again when it fetches pages"
 
     def _take_signals(self) -> None:
         if self._refresh is not None and self._refresh.signal_intake.poll(self._web.now()):
@@ -355,6 +385,7 @@ class LiveCrawl:
             line = _with_resume_hint(failure, self._claim.path)
             raise StoreDiedError(line) if self._store.died else ConfigError(line)
         note_end(self._claim, self._crawler.stopped_by)
+        self._events.ended(self._crawler.stopped_by, self._crawler.progress(self._seconds()))
         self._close_step("counting for the summary")
         summary = await asyncio.to_thread(write_summary, self._claim.path)
         if self._web.proxy_trouble:

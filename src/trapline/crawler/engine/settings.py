@@ -16,6 +16,7 @@ from typing import Any
 from trapline.crawler.discovery.scope import ANY
 from trapline.crawler.discovery.site_settings import SiteSettings, read_tables
 from trapline.crawler.engine.options import AGENT, PROTOCOLS, CrawlOptions, RefreshOptions
+from trapline.crawler.files.event_log import FORMATS, JSON, LEVELS, LOG_BYTES
 from trapline.defaults import CONNECTIONS, QUALITY, STRATEGY
 from trapline.defaults import pause_s as default_pause_s
 from trapline.errors import ConfigError, nearest
@@ -100,6 +101,9 @@ class CrawlSettings(RuleSettings):
     metadata: bool | None = None
     warc_size: int = 1_000_000_000
     warc_prefix: str = "trapline"
+    log_level: str = "info"
+    log_format: str = JSON
+    log_size: int = LOG_BYTES
 
     def options(self, seeds: Iterable[str]) -> CrawlOptions:
         """Return the options of a crawl from these seeds, which are canonical. Raise `ConfigError` if a setting is invalid, or
@@ -155,12 +159,18 @@ class CrawlSettings(RuleSettings):
             metadata=self.archive if self.metadata is None else self.metadata,
             warc_bytes=int(self.warc_size),
             warc_prefix=self.warc_prefix,
+            log_level=self.log_level,
+            log_format=self.log_format,
+            log_bytes=int(self.log_size),
         )
 
     def _check(self) -> None:
         self.check(BOUNDS)
         if self.http not in PROTOCOLS:
             raise ConfigError(f"http is {self.http!r}; {nearest(self.http, PROTOCOLS)}")
+        for name, value, known in (("log_level", self.log_level, LEVELS), ("log_format", self.log_format, FORMATS)):
+            if value not in known:
+                raise ConfigError(f"{name} is {value!r}; {nearest(value, known)}")
         if self.no_robots and not self.own_hosts:
             raise ConfigError("--no-robots holds for your own hosts only; name them with --own-hosts HOST")
         check_user_agent(self.user_agent, self.contact, self.robots_token)

@@ -9,14 +9,19 @@ import math
 import signal
 import sqlite3
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from trapline.crawler.engine.pace import Pace
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, ROBOTS_FILE, CrawlProgress, Fetched
+from trapline.crawler.engine.row_kinds import IS_ERROR, IS_PAGE, KIND, PAGES, REDIRECTS
+from trapline.crawler.engine.row_kinds import NOT_MODIFIED as _NOT_MODIFIED
 from trapline.crawler.files.handled import HandledCounts
+from trapline.crawler.inspect.why_not_faster import SpeedAnswer
+from trapline.crawler.speed.connection_states import CrawlSpeed
+from trapline.crawler.speed.pace import Pace
+from trapline.crawler.speed.what_if import WhatIf
 from trapline.fetch import failure
 from trapline.frontier import FETCHED, REFUSED, Rules
 from trapline.units import counted, duration
@@ -59,33 +64,6 @@ def interrupts(loop: asyncio.AbstractEventLoop, interrupted: Callable[[str], Non
 
 
 # ---- tally
-
-FORBIDDEN = "forbidden"  # by robots.txt: no request was sent, and nothing failed
-_NOT_MODIFIED = 304
-KIND = f"case when error = '{failure.ROBOTS}' and result = {REFUSED} then '{FORBIDDEN}' else error end"
-"""SQL: the kind of error of a row of `fetch`; '': none."""
-IS_ERROR = f"({KIND} not in ('', '{FORBIDDEN}', '{failure.MIME}') and result not in ({RETURNED}, {OUT_OF_BAND}))"
-"""SQL: whether a row of `fetch` counts as an error."""
-IS_FETCHED = f"result = {FETCHED}"
-"""SQL: whether a row of `fetch` had an answer of 2xx or 3xx."""
-IS_REDIRECT = f"({IS_FETCHED} and status between 300 and 399 and status != {_NOT_MODIFIED})"
-"""SQL: whether a row of `fetch` brought a redirect, which is no page."""
-IS_PAGE = f"({IS_FETCHED} and not {IS_REDIRECT} and marks & {ROBOTS_FILE} = 0)"
-"""SQL: whether a row of `fetch` brought a page. The row may be an error too: a page that cannot be decoded."""
-IS_HANDED_OVER = (
-    f"(result not in ({RETURNED}, {OUT_OF_BAND}) and (not {IS_FETCHED} or ({IS_PAGE} and status != {_NOT_MODIFIED})))"
-)
-"""SQL: whether handlers and programs receive a row of `fetch`: a page with contents, or a failure."""
-_FIRST = "count(distinct case when {} and fetch.changed is null then fetch.page end)"
-PAGES = _FIRST.format(IS_PAGE)
-"""SQL: the number of pages that rows of `fetch` brought. Each page counts once, however often it was fetched again.
-
-`changed` is null in the first fetch of a page, because there is no earlier copy to compare with. A page that another
-partition fetched before partitions were added therefore counts there, and not here."""
-EXTRAS = "select page from published_list where not is_page union select page from requisite where state <> 'page'"
-"""SQL: the rows of `page` that are no pages of the crawl: sitemaps, feeds and requisites, which are requested besides pages."""
-REDIRECTS = _FIRST.format(IS_REDIRECT)
-"""SQL: the number of URLs whose first answer was a redirect, in rows of `fetch`."""
 
 
 class SignalCounts(NamedTuple):
@@ -231,6 +209,10 @@ RECENT_S = 5.0  # the period of current rates
 MOST_ROWS = 6
 
 
+# What a run of a crawl is about to do. Names are part of live/status.
+PREPARING, CRAWLING, PAUSED, STOPPING, CLOSING = "preparing", "crawling", "paused", "stopping", "closing"
+
+
 class RefetchCounts(NamedTuple):
     """The results of fetching pages again."""
 
@@ -258,6 +240,13 @@ class CrawlStatus(NamedTuple):
     handled: HandledCounts | None = None  # None: the crawl has no handler
     notes: Sequence[str] = ()  # notes of the partitions for the user, each to be shown once
     pace: Pace | None = None  # None: no page waits, or the pace is not known
+    speed: CrawlSpeed | None = None  # None: not known yet
+    what_ifs: Sequence[WhatIf] = ()  # options that would change the speed
+    phase: str = CRAWLING
+    stopped_by: str = ""  # why the crawl is stopping or has stopped
+    paused: bool = False  # by the user
+    answer: SpeedAnswer | None = None  # why the crawl is not faster
+    parts: Sequence[Mapping[str, Any]] = ()  # the partitions, as `trapline parallel status --json` has them
 
 
 def stopping(why: str, visits: int) -> str:

@@ -1,25 +1,125 @@
-"""The status of a running crawl, as the view shows it twice a second, and the summary of a crawl without a folder.
+"""The status of a running crawl, as the view shows it and the folder keeps it twice a second, and the summary of a crawl without a
+folder.
 
 This module decides nothing of the crawl; it notes the pace for the folder. status.py has the values, crawler/inspect/summary.py
 the summary of a crawl with a folder.
 """
 
 import json
+import math
+import os
+import time
 from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from trapline import __version__
-from trapline.crawler.engine.pace import Pace, PaceMeter
+from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.page_stream import PageStream
 from trapline.crawler.engine.records import CrawlProgress
-from trapline.crawler.engine.status import MOST_ROWS, CrawlStatus, Recent, RefetchCounts, stopping
+from trapline.crawler.engine.status import (
+    CLOSING,
+    CRAWLING,
+    MOST_ROWS,
+    PAUSED,
+    PREPARING,
+    STOPPING,
+    CrawlStatus,
+    Recent,
+    RefetchCounts,
+    stopping,
+)
 from trapline.crawler.engine.wiring import Parts
 from trapline.crawler.files.opening import Opened
+from trapline.crawler.files.status_file import FORMAT, StatusFile, free_bytes
 from trapline.crawler.handler.handler_thread import HandlerThread
 from trapline.crawler.inspect.summary import strategy_name
+from trapline.crawler.inspect.why_not_faster import RUNNING, STARTING, why_not_faster
+from trapline.crawler.speed.connection_sampler import ConnectionSampler, SpeedMeter
+from trapline.crawler.speed.pace import Pace
+from trapline.crawler.speed.pace_meter import PaceMeter
+from trapline.crawler.store.client import NoStore, Store
+
+_BUSIEST_EVERY = 4  # records: the busiest sites of a fast crawl take a millisecond to find
+
+
+class StatusWriter:
+    """Shows each status to the user, and writes it into the folder for other processes."""
+
+    def __init__(self, show: Callable[[CrawlStatus], None], file: StatusFile, options: CrawlOptions) -> None:
+        self._show, self._file, self._options = show, file, asdict(options)
+        self._records = 0
+        self._busiest: Sequence[tuple[str, int]] = ()
+
+    def __call__(self, status: CrawlStatus) -> None:
+        if self._file.folder is None:
+            self._show(status)
+            return
+        if self._records % _BUSIEST_EVERY == 0:
+            self._busiest = status.busiest()
+        self._records += 1
+        record = status_record(status, self._busiest)
+        self._file.write(record)
+        if status.phase == CRAWLING:
+            answer = why_not_faster(record, self._options, free_bytes(self._file.folder), RUNNING)
+            status = status._replace(answer=answer if answer.limit != STARTING else None)
+        self._show(status)
+
+
+def status_record(status: CrawlStatus, busiest: Sequence[tuple[str, int]]) -> dict[str, Any]:
+    """Return the record of live/status (docs/crawl-folder.md). All of its values have a form in JSON."""
+    speed = status.speed
+    return {
+        "format": FORMAT,
+        "at": time.time(),
+        "process": os.getpid(),
+        "seconds": status.progress.seconds,
+        "phase": status.phase,
+        "doing": status.doing,
+        "paused": status.paused,
+        "stopped_by": status.stopped_by,
+        "failure": "",
+        "strategy": status.strategy,
+        "goal": status.goal if status.goal < math.inf else None,
+        "progress": status.progress._asdict(),
+        "pages_per_s": status.pages_per_s,
+        "bytes_per_s": status.bytes_per_s,
+        "connections": {
+            "limit": status.connections,
+            "now": speed and speed.now._asdict(),
+            "lately": speed and speed.lately._asdict(),
+        },
+        "waiting": speed and speed.waiting._asdict(),
+        "pace": status.pace and status.pace.as_json(),
+        "what_if": [one._asdict() for one in status.what_ifs],
+        "processor": {"loop": speed and speed.loop_busy},
+        "store": speed and speed.store._asdict(),
+        "errors": dict(status.errors),
+        "abandoned_sites": dict(status.abandoned_sites),
+        "rejected_links": dict(status.rejected_links),
+        "refetches": _refetches_record(status.refetches),
+        "handled": status.handled and status.handled._asdict(),
+        "busiest": busiest,
+        "notes": status.notes,
+        "partitions": status.parts or None,
+    }
+
+
+def _refetches_record(refetches: RefetchCounts | None) -> dict[str, Any] | None:
+    return None if refetches is None else {**refetches._asdict(), "signals": refetches.signals._asdict()}
 
 
 class StatusReporter:
-    def __init__(self, crawl: Opened, parts: Parts, handler: HandlerThread | None) -> None:
+    def __init__(
+        self,
+        crawl: Opened,
+        parts: Parts,
+        handler: HandlerThread | None,
+        store: Store | NoStore,
+        stream: PageStream | None,
+    ) -> None:
+        """`stream`: takes the pages for the handler or for a program."""
         self._options, self._strategy, self._state, self._folder = (
             crawl.options,
             crawl.strategy,
@@ -30,6 +130,15 @@ class StatusReporter:
         self._link_resolver, self._handler = parts.link_resolver, handler
         self._recent = Recent()
         self._pace_meter = PaceMeter(self._state.frontier, self._state.sites, self._options)
+        self._speed_meter = SpeedMeter(
+            ConnectionSampler(
+                parts.crawler,
+                parts.web,
+                self._options.connections,
+                lambda: stream is not None and stream.is_held_up,
+            ),
+            lambda: store.backlog,
+        )
         self._noted_pace: Pace | None = None  # the pace in the database, or on its way there
         self.preparing = ""  # what the crawl does before its first visit
 
@@ -56,7 +165,18 @@ class StatusReporter:
             handled=self._handler.counts if self._handler is not None else None,
             notes=[*self._crawler.results.unanswered_seeds.notes, *self._crawler.results.scope_notes],
             pace=self._pace(progress),
+            speed=self._speed_meter.speed(progress.at),
+            what_ifs=self._pace_meter.what_ifs,
+            phase=self._phase(closing),
+            stopped_by=self._crawler.stopped_by,
+            paused=self._crawler.is_paused,
         )
+
+    def _phase(self, closing: str) -> str:
+        crawler = self._crawler
+        if closing or crawler.stopped_by:
+            return CLOSING if closing else STOPPING
+        return PREPARING if self.preparing else PAUSED if crawler.is_paused else CRAWLING
 
     def _pace(self, progress: CrawlProgress) -> Pace | None:
         """Return the pace, and note it for `trapline status` if it is new."""

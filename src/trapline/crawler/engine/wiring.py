@@ -10,6 +10,7 @@ from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.discovery.scope import Scope
 from trapline.crawler.discovery.site_resolver import SiteResolver
 from trapline.crawler.discovery.url_store import UrlStore
+from trapline.crawler.engine.crawl_events import CrawlEvents
 from trapline.crawler.engine.crawler import Crawler
 from trapline.crawler.engine.fetch_results import Features
 from trapline.crawler.engine.live import LiveWeb
@@ -18,7 +19,9 @@ from trapline.crawler.engine.other_partitions import Exchanged, OtherPartitions
 from trapline.crawler.engine.page_quality import PageScoring, Scores, page_quality
 from trapline.crawler.engine.partition_member import Member, PartitionExchange
 from trapline.crawler.engine.records import Batch, PartitionTraffic
+from trapline.crawler.engine.referrers import Referrers
 from trapline.crawler.files import resume
+from trapline.crawler.files.event_log import HERITRIX
 from trapline.crawler.files.layout import DATABASE
 from trapline.crawler.files.opening import Opened
 from trapline.crawler.files.reading import Reading
@@ -138,8 +141,15 @@ class Parts:
     web: LiveWeb
 
 
-def built(loop: asyncio.AbstractEventLoop, crawl: Opened, member: Member | None, put: Callable[[Batch], None]) -> Parts:
-    """Build the parts of a crawl. `member`: the membership, if the crawl is one of several. `put`: sends a batch to the store."""
+def built(
+    loop: asyncio.AbstractEventLoop,
+    crawl: Opened,
+    member: Member | None,
+    put: Callable[[Batch], None],
+    events: CrawlEvents,
+) -> Parts:
+    """Build the parts of a crawl. `member`: the membership, if the crawl is one of several. `put`: sends a batch to the store.
+    `events`: writes the log of the crawl."""
     options, state, folder = crawl.options, crawl.state, crawl.folder
     # A resume that has changed rules or strategy has begun the log of this run already.
     journal = state.frontier.journal = state.frontier.journal or Journal()
@@ -174,14 +184,26 @@ def built(loop: asyncio.AbstractEventLoop, crawl: Opened, member: Member | None,
             signal_intake=refresh.signal_intake if refresh else None,
             published_lists=published_lists,
             requisites=_requisites(crawl, link_resolver, outbox, others) if options.requisites else None,
+            events=events,
             others=others,
         ),
         state.tally,
     )
+    if folder and options.log_format == HERITRIX:
+        _keep_origins(folder, crawler)
     web = LiveWeb(loop, options, crawler, site_resolver, scores)
     site_resolver.start(crawler, loop)
     site_resolver.look_up_remaining(state.sites)
     return Parts(url_store, outbox, snapshots, link_resolver, others, refresh, lists, crawler, web)
+
+
+def _keep_origins(folder: Path, crawler: Crawler) -> None:
+    """Let the store know for each fetch where its page was found, for the log."""
+    referrers, frontier = Referrers(), crawler.frontier
+    with closing(Reading(folder)) as reading:
+        referrers.restore(reading.fetches_with_links())
+    crawler.results.referrers = referrers
+    crawler.outbox.origin_of = lambda page: (int(frontier.page_depths[page]), referrers.of(page))
 
 
 def _link_resolver(

@@ -40,7 +40,8 @@ _OPTIONS = {
     "page_rank": "page_rank", "site_rank": "site_rank", "scope": "scope", "include": "include", "exclude": "exclude",
     "max_failed_visits": "abandon", "contact": "contact", "hosts": "hosts", "nameserver": "nameservers",
     "allow_private": "allow_private", "insecure": "insecure", "credentials": "credentials", "cookies": "cookies",
-    "proxy": "proxy", "proxy_names": "proxy_names", "site": "sites",
+    "proxy": "proxy", "proxy_names": "proxy_names", "site": "sites", "log_level": "log_level", "log_format": "log_format",
+    "log_size": "log_bytes",
 }  # fmt: skip
 _LIMITS = {"timeout": "total_s", "max_body": "body_bytes"}
 CHANGEABLE = frozenset((*_RULES, *_OPTIONS, *_LIMITS))

@@ -278,4 +278,7 @@ def store_settings(options: CrawlOptions) -> StoreSettings:
         warc_bytes=options.warc_bytes,
         metadata=options.metadata,
         robots="ignore" if options.no_robots else "obey",
+        log_level=options.log_level,
+        log_format=options.log_format,
+        log_bytes=options.log_bytes,
     )

@@ -237,6 +237,14 @@ class Reading:
         """Return the number of abandoned sites by kind."""
         return dict(self.connection.execute("select kind, count(*) from abandoned_site group by kind"))
 
+    def why_abandoned(self, site: int) -> str:
+        """Return the kind of an abandoned site; "": the site is not abandoned."""
+        row = self.connection.execute("select kind from abandoned_site where site = ?", (site,)).fetchone()
+        return "" if row is None else row[0]
+
+    def sites_abandoned_as(self, kind: str) -> list[int]:
+        return [site for (site,) in self.connection.execute("select site from abandoned_site where kind = ?", (kind,))]
+
     def rejected_links(self) -> dict[str, int]:
         """Return the number of rejected links by reason."""
         return dict(self.connection.execute("select reason, links from rejected_link"))

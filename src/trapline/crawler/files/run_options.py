@@ -2,22 +2,26 @@
 
 In the table `meta`, `options` has the present options. If a resume has changed any, `options N` has those that hold from run N on,
 with the time and the digests of the user's strategy files. Three readers need them: the replay of a log that was written under
-other options, the audit of politeness, and the next resume, which compares.
+other options, the audit of politeness, and the next resume, which compares. If an order to the running crawl has changed delays of
+sites, `sites N` has the settings of single sites before it and after it, with the time, for the audit.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import fields, replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trapline.crawler.discovery.site_settings import SiteSettings, SiteTables, settings_of
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.files.layout import STRATEGY_FILES
 from trapline.output import write_bytes
 from trapline.strategies.base.choice import split
 
 RUN = "options "
+SITES = "sites "
 FILES = "strategy_files"
 _GOALS = ("max_pages", "max_seconds", "max_bytes", "snapshot_pages")
 _LARGE = ("seeds", "hosts")  # taken from the present options, because there may be very many
@@ -92,6 +96,74 @@ def options_of_runs(meta: Mapping[str, str]) -> list[RunOptions]:
     if not kept:
         return [RunOptions(1, float(meta.get("created", 0.0)), present, json.loads(meta.get(FILES, "{}")))]
     return [_read(run, json.loads(value), present) for run, value in kept]
+
+
+def options_over_time(meta: Mapping[str, str]) -> list[RunOptions]:
+    """Return what `options_of_runs` returns, with a further entry for each order that has changed delays of single sites."""
+    runs, orders = options_of_runs(meta), [order for _, order in _orders(meta)]
+    found = []
+    for run, until in zip(runs, [*(run.since for run in runs[1:]), math.inf], strict=True):
+        during = [
+            order for order in orders if order["since"] < until and (order["since"] >= run.since or run is runs[0])
+        ]
+        first = run._replace(options=_with_sites(run.options, during[0]["before"])) if during else run
+        found.append(first)
+        for order in during:
+            found.append(run._replace(since=order["since"], options=_with_sites(run.options, order["sites"])))
+    return found
+
+
+def _orders(meta: Mapping[str, str]) -> list[tuple[int, dict[str, Any]]]:
+    """Return the orders that have changed delays, each with its number, in their order."""
+    found = ((int(key.removeprefix(SITES)), value) for key, value in meta.items() if key.startswith(SITES))
+    return [(number, json.loads(value)) for number, value in sorted(found)]
+
+
+def _with_sites(options: CrawlOptions, sites: Mapping[str, Mapping[str, Any]]) -> CrawlOptions:
+    return replace(options, sites=_tables(sites))
+
+
+def _tables(sites: Mapping[str, Mapping[str, Any]]) -> SiteTables:
+    return {name: SiteSettings.from_values(values) for name, values in sites.items()}
+
+
+def changed_sites(number: int, before: SiteTables, after: SiteTables, now: float) -> dict[str, str]:
+    """Return the key of `meta` for an order that changes delays of single sites now. `number`: later orders have larger ones."""
+    values = {"since": now, "before": _as_values(before), "sites": _as_values(after)}
+    return {f"{SITES}{number}": json.dumps(values)}
+
+
+def merged_orders(metas: Sequence[Mapping[str, str]], options: CrawlOptions) -> dict[str, str]:
+    """Return the keys of `meta` for orders that several partitions have executed, each a moment apart from the others. Between the first
+    and the last of these moments, the shorter of the delays before and after the order counts."""
+    by_number: dict[int, list[dict[str, Any]]] = {}
+    for meta in metas:
+        for number, order in _orders(meta):
+            by_number.setdefault(number, []).append(order)
+    found: dict[str, str] = {}
+    for number, orders in by_number.items():
+        before, after = (_tables(orders[0][name]) for name in ("before", "sites"))
+        moments = [order["since"] for order in orders]
+        between = _shorter(before, after, options)
+        found |= changed_sites(2 * number, before, between, min(moments))
+        found |= changed_sites(2 * number + 1, between, after, max(moments))
+    return found
+
+
+def _shorter(before: SiteTables, after: SiteTables, options: CrawlOptions) -> SiteTables:
+    """Return the settings with the shorter delay and pause of both for each site."""
+    rules, found = options.rules, {}
+    usual_s = min(rules.delay_s, rules.small_site_delay_s) if rules.small_site_pages else rules.delay_s
+    for name in before.keys() | after.keys():
+        both = [settings_of(tables, name) or SiteSettings() for tables in (before, after)]
+        delay_s = min(usual_s if own.delay_s is None else own.delay_s for own in both)
+        pause_s = min(options.pause_s if own.pause_s is None else own.pause_s for own in both)
+        found[name] = replace(both[1], delay_s=delay_s, pause_s=pause_s)
+    return found
+
+
+def _as_values(tables: SiteTables) -> dict[str, dict[str, Any]]:
+    return {name: asdict(own) for name, own in tables.items()}
 
 
 def _read(run: int, found: Mapping[str, Any], present: CrawlOptions) -> RunOptions:

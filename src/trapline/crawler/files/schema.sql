@@ -11,7 +11,7 @@ create table page (id integer primary key, site integer not null, url text not n
 create table abandoned_site (      -- sites that the crawl does not wait for
     site integer primary key,
     at real not null,
-    kind text not null,            -- dns, address or visits
+    kind text not null,            -- dns, address, visits or blocked
     why text not null
 );
 create table rejected_link (reason text primary key, links integer not null) without rowid;  -- links rejected so far

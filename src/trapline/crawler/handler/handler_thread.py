@@ -33,6 +33,7 @@ class HandlerThread:
         self._handler: UserHandler = made_handler(options)
         self.stream = PageStream()
         self._log_path = folder / HANDLER_LOG
+        self.on_error: Callable[[str, BaseException], None] = lambda what, error: None  # called in this thread
         self._logged = 0
         self._news = threading.Event()
         self._stopped_at = math.inf
@@ -106,6 +107,8 @@ class HandlerThread:
                 self._await(answer)
         except BaseException as error:  # of the user's code
             self._log(what, error)
+            if self._logged <= _MOST_TRACEBACKS:
+                self.on_error(what, error)
             return False
         return True
 

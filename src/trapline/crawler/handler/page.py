@@ -6,7 +6,7 @@ from functools import cached_property
 from trapline.crawler.engine.page_stream import StreamedFetch
 from trapline.fetch.html.encoding import decode, encoding_of
 from trapline.fetch.html.page import is_html
-from trapline.fetch.html.visible_text import VisibleText, visible_text
+from trapline.fetch.html.visible_text import title_of, visible_text
 from trapline.fetch.http.content import decoded
 from trapline.fetch.http.headers import content_type
 from trapline.fetch.http.response import headers_of
@@ -121,19 +121,15 @@ class Page:
     def is_html(self) -> bool:
         return is_html(self.content_type, self.body)
 
-    @property
+    @cached_property
     def title(self) -> str:
         """The title of an HTML page, in one line; "": it has none."""
-        return self._visible.title
-
-    @property
-    def visible_text(self) -> str:
-        """The text of an HTML page that a reader sees, without markup, scripts and styles."""
-        return self._visible.text
+        return title_of(self.text) if self.is_html else ""
 
     @cached_property
-    def _visible(self) -> VisibleText:
-        return visible_text(self.text) if self.is_html else VisibleText("", "")
+    def visible_text(self) -> str:
+        """The text of an HTML page that a reader sees, without markup, scripts and styles."""
+        return visible_text(self.text).text if self.is_html else ""
 
     @cached_property
     def links(self) -> list[str]:

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from trapline.crawler.engine.options import CrawlOptions
-from trapline.crawler.engine.page_stream import NO_PAGE, PageDetails, PageOrigins, PageStream, StreamedFetch
+from trapline.crawler.engine.page_stream import PageDetails, PageOrigins, PageStream, StreamedFetch
 from trapline.crawler.engine.records import NOT_KNOWN, Fetched
-from trapline.crawler.engine.status import IS_HANDED_OVER
+from trapline.crawler.engine.referrers import NO_PAGE
+from trapline.crawler.engine.row_kinds import IS_HANDED_OVER
 from trapline.crawler.files.archived_responses import FIRST_OF_DIGEST, ArchivedResponses
 from trapline.crawler.files.handled import handled_in
 from trapline.crawler.files.layout import connect, read_only

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from trapline.crawler.discovery.scope import is_among
 from trapline.crawler.discovery.site_settings import SiteSettings, settings_of
 from trapline.crawler.engine.options import CrawlOptions
-from trapline.crawler.files.run_options import RunOptions, options_of_runs
+from trapline.crawler.files.run_options import RunOptions, options_over_time
 from trapline.crawler.inspect.database_reader import Longs, meta, options
 from trapline.crawler.inspect.requests import NONE_SEEN, ROBOTS, Requests, RobotsKept, requests_of, robots_kept
 from trapline.fetch.urls import host_port
@@ -44,8 +44,8 @@ _NEVER = -(1 << 62)
 
 
 class Manners(NamedTuple):
-    """The politeness settings of a crawl: one value for each time from which on they held, the earliest first. A resume may
-    change them."""
+    """The politeness settings of a crawl: one value for each time from which on they held, the earliest first. A resume or an
+    order may change them."""
 
     since_us: Longs
     delay_us: Longs
@@ -109,7 +109,7 @@ def politeness_violations(database: sqlite3.Connection) -> int:
 
 
 def audit(database: sqlite3.Connection) -> Audit:
-    given, requests, runs = options(database), requests_of(database), options_of_runs(meta(database))
+    given, requests, runs = options(database), requests_of(database), options_over_time(meta(database))
     manners = manners_of(runs, origins(database) if any(run.options.sites for run in runs) else ())
     kept = robots_kept(database, given.robots_token, _without_robots(database, given))
     broken = {

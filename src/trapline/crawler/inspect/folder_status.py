@@ -16,11 +16,14 @@ from typing import Any
 
 from trapline.crawler.engine.options import RefreshOptions
 from trapline.crawler.engine.records import CrawlProgress
-from trapline.crawler.engine.status import IS_ERROR, IS_PAGE, KIND, MOST_ROWS, signal_counts_of
+from trapline.crawler.engine.row_kinds import IS_ERROR, IS_PAGE, KIND
+from trapline.crawler.engine.status import MOST_ROWS, signal_counts_of
 from trapline.crawler.files.layout import DATABASE
 from trapline.crawler.files.lock import holder
+from trapline.crawler.files.status_file import free_bytes, read_status
 from trapline.crawler.inspect.database_reader import meta, opened, options
 from trapline.crawler.inspect.summary import abandoned_sites_of, rejected_links_of, strategy_name
+from trapline.crawler.inspect.why_not_faster import why_not_faster
 from trapline.errors import ConfigError
 
 RUNNING, ENDED, BROKEN_OFF = "running", "ended", "broken off"
@@ -66,6 +69,7 @@ class FolderStatus:
     signals: int  # signals taken in since the crawl began
     access_counts: int  # access counts taken in, by page and hour
     pace: dict[str, Any] | None  # what limits a running crawl, and the time that the waiting pages take
+    why_not_faster: dict[str, Any]  # limit, sentence, shares and help (why_not_faster.py)
 
 
 def folder_status(folder: Path) -> FolderStatus:
@@ -104,11 +108,21 @@ def folder_status(folder: Path) -> FolderStatus:
             signals=signals.signals,
             access_counts=signals.access_counts,
             pace=_pace(kept) if process is not None else None,
+            why_not_faster=speed_answer(folder, json.loads(kept["options"]), process is not None, ended),
         )
 
 
 def _pace(kept: Mapping[str, str]) -> dict[str, Any] | None:
     return json.loads(kept["pace"]) if "pace" in kept else None
+
+
+def speed_answer(folder: Path, options: Mapping[str, Any], is_running: bool, stopped_by: str | None) -> dict[str, Any]:
+    """Return why the crawl is not faster, as JSON has it."""
+    status, state = read_status(folder), RUNNING if is_running else ENDED if stopped_by else BROKEN_OFF
+    age_s = time.time() - status.get("at", 0.0) if status else 0.0
+    if not is_running:
+        status = {**(status or {}), "stopped_by": stopped_by}
+    return why_not_faster(status, options, free_bytes(folder), state, age_s).as_json()
 
 
 def _progress(database: sqlite3.Connection, folder: Path) -> tuple[CrawlProgress, CrawlProgress]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trapline.crawler.engine.records import AbandonedSite
-from trapline.crawler.engine.status import EXTRAS, PAGES
+from trapline.crawler.engine.row_kinds import EXTRAS, PAGES
 from trapline.crawler.inspect.database_reader import options, scope
 from trapline.crawler.inspect.summary import REJECTED, span_of
 from trapline.errors import ConfigError, nearest

@@ -18,8 +18,9 @@ import numpy as np
 
 from trapline.crawler.discovery.scope import ACCEPT, DOMAIN, EXCLUDE, HOST, INCLUDE, PORT, TRAP
 from trapline.crawler.engine.options import CrawlOptions
-from trapline.crawler.engine.records import FULL, RETURNED, TOO_MANY, VISITS
-from trapline.crawler.engine.status import EXTRAS, FORBIDDEN, IS_PAGE, KIND, signal_counts_of, tally_of
+from trapline.crawler.engine.records import BLOCKED, FULL, RETURNED, TOO_MANY, VISITS
+from trapline.crawler.engine.row_kinds import EXTRAS, FORBIDDEN, IS_PAGE, KIND
+from trapline.crawler.engine.status import signal_counts_of, tally_of
 from trapline.crawler.files.handled import handled_files, handled_in
 from trapline.crawler.files.layout import SUMMARY
 from trapline.crawler.inspect.audit import Audit, audit
@@ -33,6 +34,7 @@ ABANDONED = {
     failure.DNS: "no address",
     failure.ADDRESS: "no address that may be connected to",
     VISITS: "failed visits",
+    BLOCKED: "blocked",
 }
 """Texts for the kinds of abandoned sites."""
 REJECTED = {

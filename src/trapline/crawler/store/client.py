@@ -18,6 +18,7 @@ from typing import Any
 
 from trapline.crawler.engine.records import Batch
 from trapline.crawler.files.layout import FolderClaim
+from trapline.crawler.speed.connection_states import StoreBacklog
 from trapline.crawler.store.frames import Reports, StoreFrameKind, encode, encode_batch
 from trapline.crawler.store.keeper import Closed
 from trapline.crawler.store.settings import StoreSettings
@@ -37,6 +38,7 @@ class NoStore:
     """In place of the store, in a crawl without a folder: every batch counts as durable at once, and is dropped."""
 
     full = died = False
+    backlog = StoreBacklog()
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_commit: Callable[[int], None]) -> None:
         self._loop, self._on_commit = loop, on_commit
@@ -105,6 +107,10 @@ class Store:
         settings = self._settings
         is_behind = self._backlog_bytes > settings.backlog_bytes or len(self._backlog) > settings.backlog_batches
         return is_behind or self._ended
+
+    @property
+    def backlog(self) -> StoreBacklog:
+        return StoreBacklog(len(self._backlog), self._backlog_bytes, self.warc_bytes)
 
     def put(self, batch: Batch) -> None:
         """Send a batch to the store without blocking.

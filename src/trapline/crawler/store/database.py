@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from trapline.crawler.engine.records import Batch, Fetched, PartitionTraffic
+from trapline.crawler.engine.records import NOT_ABANDONED, Batch, Fetched, PartitionTraffic
+from trapline.crawler.engine.row_kinds import REFUSED
 from trapline.crawler.files.layout import REQUISITES
 from trapline.crawler.store.archive import Length
 from trapline.crawler.store.filing import Kept, Row, is_not_modified
@@ -79,7 +80,6 @@ class Forgetting:
 # ---- The database.
 
 _BUSY_S = 30.0  # how long the store waits for a lock of a connection with which the user writes
-_REFUSED = 6  # REFUSED of frontier/layout.py, which is not imported because it imports more than this process needs
 _CHECKPOINT_PAGES = 4000  # 16 MB of write-ahead log, after which SQLite moves it into the database
 
 INDEXES = {
@@ -161,6 +161,8 @@ class Database:
         self.connection.executemany("insert into page values (?, ?, ?)", batch.pages)
         self.connection.execute("insert into journal values (?, ?, ?)", (batch.number, batch.calls, batch.refresh))
         self.connection.executemany("replace into abandoned_site values (?, ?, ?, ?)", batch.abandoned_sites)
+        if any(one.kind == NOT_ABANDONED for one in batch.abandoned_sites):
+            self.connection.execute("delete from abandoned_site where kind = ?", (NOT_ABANDONED,))
         self.connection.executemany("replace into rejected_link values (?, ?)", batch.rejected_links)
         self.connection.executemany(_ADOPTED, ((page, *copy) for page, copy in batch.copies))
         self.connection.executemany(_SEED, batch.seeds)
@@ -212,7 +214,7 @@ class Database:
                 self.connection.execute(_STILL, (fetched.started, fetched.etag, fetched.modified, fetched.page))
             elif fetched.fingerprint:
                 self.connection.execute(_COPY, _copy(fetched, row[_DIGEST]))
-            elif fetched.result == _REFUSED:
+            elif fetched.result == REFUSED:
                 self.connection.execute("update copy set refused = ? where page = ?", (fetched.error, fetched.page))
 
     def _add(self, table: str, columns: str, rows: Sequence[Row]) -> None:

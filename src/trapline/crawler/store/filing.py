@@ -50,6 +50,8 @@ class Filing:
         self._index = index
         self._kept = kept
         self._newest: dict[int, Kept] = {}  # copies since the last commit
+        self.profiles: list[str] = []  # of the pages since the last commit: that of a revisit record, or ""
+        self._profile = ""
         self._revisits = Revisits(settings.revisits)
         self._level = self._usual_level = settings.gzip_level
         self._metadata = settings.metadata
@@ -60,6 +62,7 @@ class Filing:
 
     def committed(self) -> None:
         self._newest.clear()
+        self.profiles.clear()
 
     def hurry(self, yes: bool) -> None:
         """Set the compression level: in a hurry half the time and an eighth more bytes, otherwise the usual level."""
@@ -68,6 +71,7 @@ class Filing:
     def page(self, f: Fetched) -> Row:
         """File one fetch, and return its row in the table `fetch`."""
         digest: bytes | None = None
+        self._profile = ""
         place: RecordPlace | tuple[None, None, None] = _NOWHERE
         if is_not_modified(f):
             place = self._not_modified(f)
@@ -76,6 +80,7 @@ class Filing:
             place = self._answer(f, f.mime, digest, f.truncated)
             if f.fingerprint:
                 self._newest[f.page] = Kept(f.started, digest)
+        self.profiles.append(self._profile)
         return (
             *(f.page, f.visit, f.address, f.started, f.first_byte_s, f.total_s, f.result, f.status, f.error),
             *(len(f.wire), f.mime, digest, f.marks, len(f.links) // 4, f.truncated, *place, f.links),
@@ -115,7 +120,7 @@ class Filing:
         self, f: Fetched | RobotsFetched, status: int | str, payload: str, profile: str, original: Original
     ) -> RecordPlace:
         url, date, record_id = warc.plain(f.url), warc.warc_date(f.started), warc.new_record_id()
-        about = warc.about_answer(f.address, payload, "")
+        about, self._profile = warc.about_answer(f.address, payload, ""), profile
         header = warc.revisit(record_id, date, url, about, len(f.head), profile, original)
         member = warc.member(warc.SMALL, header, f.head)
         return self._place(f, member, date, record_id, cdxj.REVISIT, status, payload)

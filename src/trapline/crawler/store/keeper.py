@@ -20,6 +20,7 @@ from trapline.crawler.files.layout import ARCHIVES, DATABASE, INDEX, REBUILT_IND
 from trapline.crawler.store.archive import Archive, uncommitted
 from trapline.crawler.store.damaged import answers_after, keep_file, keep_tail
 from trapline.crawler.store.database import INDEXES, Database
+from trapline.crawler.store.fetch_log import FetchLogWriter
 from trapline.crawler.store.filing import Filing, Row
 from trapline.crawler.store.settings import StoreSettings
 from trapline.crawler.store.tail import Tail, cut_back
@@ -172,6 +173,7 @@ class Keeper:
         self._index = Tail(folder / INDEX, self._database.index_bytes())
         sync(folder)  # makes the names of both files durable
         self._filing = Filing(self._archive, self._index, settings, self._database.kept)
+        self._fetch_log = FetchLogWriter(folder, settings, self._database.connection)
         self.last_batch = self._database.last_batch()
 
     def commit(self, batches: Sequence[Batch]) -> None:
@@ -188,6 +190,7 @@ class Keeper:
                 cut_to_committed(self._folder, self._database, self._archive.begun)
             raise
         self._database.commit(batches, fetches, robots, self._archive.lengths(), self._index.length)
+        self._fetch_log.committed(batches, fetches, self._filing.profiles)
         self._filing.committed()
 
     def warc_bytes(self) -> int:

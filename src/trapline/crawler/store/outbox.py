@@ -55,6 +55,8 @@ class Outbox:
         self.before_flush: Callable[[], None] = lambda: None  # adds what a batch has to have; set by the link resolver
         # Returns the loop's processor time; set by its owner.
         self.processor: Callable[[], ProcessorTime | None] = lambda: None
+        # Returns an entry of `Batch.origins` for a page; set by its owner, if the log needs them.
+        self.origin_of: Callable[[int], tuple[int, int]] | None = None
         self._bytes = 0
         self._empty()
 
@@ -63,6 +65,7 @@ class Outbox:
         self.addresses: list[tuple[int, str]] = []
         self.pages: list[tuple[int, int, str]] = []
         self.fetches: list[Fetched] = []
+        self.origins: list[tuple[int, int]] = []
         self.robots: list[RobotsFetched] = []
         self.abandoned_sites: list[AbandonedSite] = []
         self.signals: list[SignalNoted] = []
@@ -104,6 +107,8 @@ class Outbox:
 
     def fetched(self, record: Fetched) -> None:
         self.fetches.append(record)
+        if self.origin_of is not None:
+            self.origins.append(self.origin_of(record.page))
         self._bytes += len(record.wire)
         if len(self.fetches) >= FETCHES or self._bytes >= BYTES:
             self.flush()
@@ -146,6 +151,7 @@ class Outbox:
             self.published_lists,
             self.meta,
             self.requisites,
+            self.origins,
         )
         self._empty()
         self._put(batch)

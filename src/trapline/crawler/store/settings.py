@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, fields
 
+from trapline.crawler.files.event_log import JSON, LOG_BYTES
 from trapline.errors import ConfigError
 
 # Names for users.
@@ -28,6 +29,9 @@ class StoreSettings:
     revisits: int = 65_536  # number of bodies remembered to avoid storing identical ones twice; 0: none
     backlog_bytes: int = 16_000_000  # bytes sent and not committed; beyond this the store is `full`
     backlog_batches: int = 256
+    log_level: str = "info"  # of crawl.log; at debug it has one line per fetch
+    log_format: str = JSON  # of crawl.log
+    log_bytes: int = LOG_BYTES  # when crawl.log has reached this size, the next one is begun
 
     def __post_init__(self) -> None:
         for text in _TEXTS:

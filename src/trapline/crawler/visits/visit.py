@@ -94,6 +94,10 @@ class VisitWorker:
         self._paused_at = 0.0
         self._why = ""  # why there is no connection, for people
 
+    @property
+    def state(self) -> VisitState:
+        return self._state
+
     def _pipelined(self) -> int:
         """Return how many requests may be in flight at the same time."""
         return PIPELINED if self._web.pipelining and self._site.pipelining and not self._site.pause_s else 1
@@ -118,6 +122,9 @@ class VisitWorker:
     def _go_on(self) -> None:
         """Send requests over the open connection: for robots.txt if its rules are not known, otherwise for pages."""
         site = self._site
+        if self._crawler.holds(self._visit):
+            self._finish()
+            return
         if self._robots is None and (site.robots is None or self._web.now() >= site.robots_until):
             self._robots = RobotsFile(site)
         if self._robots is None:

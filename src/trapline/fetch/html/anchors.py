@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from trapline.fetch.html.encoding import decode
 from trapline.fetch.html.kernels import AREA, FRAME, IFRAME, KIND, LINK, LONGEST_VALUE, META, VALUES, A
-from trapline.fetch.html.markup import BYTES_OF_A_PAGE, TagRows, text, values
+from trapline.fetch.html.markup import BYTES_OF_A_PAGE, ThreadRows, text, values
 from trapline.fetch.html.page import TagReader, ascii_based, with_encoded_queries
 from trapline.fetch.html.visible_text import one_line, visible_text
 
@@ -22,7 +22,7 @@ _BLANKS = " \t\n\f\r"
 _ANCHOR_END = re.compile(rb"</?[aA](?=[ \t\n\f\r/>])")  # a link also ends where the next one begins
 _ANCHOR_BYTES = 64 * 1024  # the markup of an anchor text is read up to here
 
-_rows = TagRows(64, 0)
+_rows = ThreadRows(64, 0)
 
 
 class PageLink(NamedTuple):
@@ -57,7 +57,7 @@ def read_anchors(body: bytes, charset: str | None, agent: str) -> list[PageLink]
 
 def _tags(html: bytes, agent: str, encoding: str, usable: int) -> Iterator[tuple[int, dict[str, str], int]]:
     """Yield kind, attributes and end of each tag that may be a link."""
-    for row in _rows.tags(html, agent.lower().encode(), 1, usable).rows():
+    for row in _rows.own.tags(html, agent.lower().encode(), 1, usable).rows():
         start, end = row[VALUES], row[VALUES + 1]
         # Values are split in Latin-1, which keeps all bytes, and decoded one by one, as the crawl does.
         raw = values(html[start:end].decode("latin-1"))

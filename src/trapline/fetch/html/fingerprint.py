@@ -8,6 +8,7 @@ compared with. Reasons, and what the fingerprint misses: docs/decisions/024.
 The time is linear in the bytes, and the amount read of HTML and other text is bounded.
 """
 
+import threading
 from hashlib import blake2b
 
 import numpy as np
@@ -26,10 +27,18 @@ _LEAST_MAIN = 64
 # If less than an eighth of the text is left, the skipped part was the content, and a lower level must skip less.
 _LEAST_SHARE = 8
 
-_state = np.zeros(10, np.int64)
 _SPACES = bytes.maketrans(b"\t\n\v\f\r", b"     ")
-_open_elements = np.zeros(OPEN_SHAPE, np.int64)
-_out = np.zeros(_USUAL_TEXT, np.uint8)
+
+
+class _ThreadArrays(threading.local):
+    """Arrays for one page, reused for the next one of the same thread."""
+
+    def __init__(self) -> None:
+        self.state, self.open_elements = np.zeros(10, np.int64), np.zeros(OPEN_SHAPE, np.int64)
+        self.out = np.zeros(_USUAL_TEXT, np.uint8)
+
+
+_arrays = _ThreadArrays()
 
 
 def fingerprint(body: bytes, mime: str, charset: str | None = None) -> bytes:
@@ -61,11 +70,11 @@ def content_of(body: bytes, charset: str | None = None) -> bytes:
 
 
 def _content(html: bytes) -> bytes:
-    out = _out if len(html) <= len(_out) else np.zeros(min(len(html), MOST_TEXT), np.uint8)
+    out = _arrays.out if len(html) <= _USUAL_TEXT else np.zeros(min(len(html), MOST_TEXT), np.uint8)
     text = np.frombuffer(html, np.uint8)
     for level in (BY_CLASS, BY_NAME, ALL):
-        read_prose(text, out, _state, _open_elements, level)
-        state = _state.tolist()
+        read_prose(text, out, _arrays.state, _arrays.open_elements, level)
+        state = _arrays.state.tolist()
         if not state[TORN] and state[WRITTEN] * _LEAST_SHARE >= state[WRITTEN] + state[PASSED]:
             break
     if state[MAIN_TO] - state[MAIN_FROM] >= _LEAST_MAIN:

@@ -12,6 +12,7 @@ outside them, are found.
 """
 
 import re
+import threading
 from collections.abc import Iterator
 from functools import lru_cache
 from html import unescape
@@ -125,6 +126,13 @@ class TagRows:
     def spent(self) -> tuple[int, int]:
         """Steps and work that the last page took."""
         return self._numbers[STEPS], self._numbers[WORK]
+
+
+class ThreadRows(threading.local):
+    """The `TagRows` of each thread. A handler's thread parses pages of earlier runs while the loop parses new ones."""
+
+    def __init__(self, rows: int = 64, hrefs: int = 256) -> None:
+        self.own = TagRows(rows, hrefs)
 
 
 def any_case(name: str) -> str:

@@ -30,7 +30,7 @@ from trapline.fetch.html.kernels import (
     A,
     gather_links,
 )
-from trapline.fetch.html.markup import ALL_BYTES, ASCII_ALONE, BYTES_OF_A_PAGE, TagRows, resolved, text
+from trapline.fetch.html.markup import ALL_BYTES, ASCII_ALONE, BYTES_OF_A_PAGE, ThreadRows, resolved, text
 from trapline.frontier.layout import Array
 
 # ---- Links as written on a page, as offsets into its bytes, so that links seen before need not become strings.
@@ -148,7 +148,7 @@ _VALUES = {
     **dict.fromkeys((FRAME, IFRAME), ("src",)),
     META: ("content", "name", "http-equiv"),
 }
-_rows = TagRows()
+_rows = ThreadRows()
 
 
 def read_page(body: bytes, charset: str | None, agent: str = "trapline", most: int = MOST_LINKS) -> PageFacts:
@@ -161,10 +161,11 @@ def read_page(body: bytes, charset: str | None, agent: str = "trapline", most: i
     body = body if len(body) <= BYTES_OF_A_PAGE else body[:BYTES_OF_A_PAGE]
     html, encoding, usable = ascii_based(body, charset)
     agent = agent.lower()
-    tags = _rows.tags(html, agent.encode(), most, usable)
+    rows = _rows.own
+    tags = rows.tags(html, agent.encode(), most, usable)
     links = Links(html, tags.hrefs.copy())
     if not len(tags.others):
-        return PageFacts(links, None, 0, _rows.has_relations)
+        return PageFacts(links, None, 0, rows.has_relations)
     page = TagReader(agent)
     for row in tags.rows():
         if row[KIND] <= AREA and row[REL] < 0:  # the usual case: a link of which only the href must be decoded
@@ -172,7 +173,7 @@ def read_page(body: bytes, charset: str | None, agent: str = "trapline", most: i
         else:
             page.take(row[KIND], _attributes(html, row, encoding), row[PLACE])
     links = links.completed(with_encoded_queries(page.links, body, charset))
-    return PageFacts(links, page.base, page.marks, _rows.has_relations)
+    return PageFacts(links, page.base, page.marks, rows.has_relations)
 
 
 def ascii_based(body: bytes, charset: str | None) -> tuple[bytes, str, int]:

@@ -43,6 +43,19 @@ def visible_text(html: str) -> VisibleText:
     >>> visible_text("<title>A &amp; B</title><p>one <b>wo</b>rd<p>two<script>x</script><table><tr><td>1<td>2")
     VisibleText(title='A & B', text='one word\\ntwo\\n1 2')
     """
+    return _read(html, until_title=False)
+
+
+def title_of(html: str) -> str:
+    """Return the title of a page, without reading what follows it.
+
+    >>> title_of("<title>A &amp; B</title><p>one")
+    'A & B'
+    """
+    return _read(html, until_title=True).title
+
+
+def _read(html: str, until_title: bool) -> VisibleText:
     title, in_svg = "", False
     pieces: list[str] = []
     at = 0
@@ -61,6 +74,8 @@ def visible_text(html: str) -> VisibleText:
             end = _behind_unseen(html, at, name)
             if name == "title" and not title:
                 title = one_line(_characters(html[at:end]))
+                if title and until_title:
+                    return VisibleText(title, "")
             at = end
     pieces.append(_characters(html[at:]))
     lines = (_BLANKS.sub(" ", line).strip(" ") for line in "".join(pieces).split("\n"))

@@ -126,6 +126,11 @@ class Connection(asyncio.Protocol):
         """Whether a part of the next response has arrived."""
         return self._first_byte_at > 0.0
 
+    @property
+    def is_throttled(self) -> bool:
+        """Whether a bandwidth limit pauses reading."""
+        return self._paused_at > 0.0
+
     def send(self, request: bytes) -> None:
         """Send a request, possibly before earlier responses have arrived. When `is_over`, it only counts as unanswered."""
         if self._transport is None:

@@ -51,8 +51,6 @@ _SHORT_BYTES = 256
 _GZIP, _ZLIB, _RAW = 31, 15, -15  # zlib's wbits
 _BROKEN = (zlib.error, brotli.error, zstandard.ZstdError)
 
-_zstd_decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
-
 
 def decoded(body: bytes, content_encoding: bytes, most_bytes: int, cut: bool = False) -> bytes | str:
     """Return the decoded body, or a kind of fetch/failure.py. With `cut`, a body longer than `most_bytes` is truncated; otherwise it fails.
@@ -220,7 +218,9 @@ def _brotli_pieces(decoder: Any, given: bytes) -> Iterator[bytes]:
 
 def _zstd(body: bytes) -> Iterator[bytes]:
     short = 0
-    with _zstd_decoder.stream_reader(body, read_across_frames=True) as reader:
+    # A decoder of its own for each body: zstandard's are not safe for use by several threads.
+    decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
+    with decoder.stream_reader(body, read_across_frames=True) as reader:
         # Not `read`: it continues with what follows the last frame before it returns, and fails there.
         piece = reader.read1(_PIECE_BYTES)
         if not piece and zstandard.frame_content_size(body) != 0:

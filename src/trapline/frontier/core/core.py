@@ -172,6 +172,21 @@ class Core:
         return self.state.site[: self.sites]
 
     @property
+    def queue_records(self) -> Array:
+        """The queues of every site (QUEUE in frontier/layout.py): one row per site, one column per queue."""
+        return self.state.queue[: self.sites]
+
+    @property
+    def group_records(self) -> Array:
+        """The record of every address (GROUP in frontier/layout.py)."""
+        return self.state.group[: int(self.state.run["groups"][0])]
+
+    @property
+    def run_record(self) -> Any:
+        """The rules and counters of the crawl (RUN in frontier/layout.py)."""
+        return self.state.run[0]
+
+    @property
     def site_waiting(self) -> Array:
         """The number of waiting pages of every site that its budget lets the crawl fetch; 0 for an abandoned site."""
         waiting = self.state.queue["waiting"][: self.sites].sum(axis=1)

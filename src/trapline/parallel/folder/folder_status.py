@@ -5,11 +5,10 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from trapline.crawler.engine.pace import Pace, pace_together
 from trapline.crawler.engine.status import MOST_ROWS
 from trapline.crawler.files.lock import holder
 from trapline.crawler.inspect.database_reader import opened
@@ -20,8 +19,10 @@ from trapline.crawler.inspect.folder_status import (
     FolderStatus,
     folder_status,
     refresh_summary,
+    speed_answer,
 )
 from trapline.crawler.inspect.summary import abandoned_sites_of
+from trapline.crawler.speed.pace import Pace, pace_together
 from trapline.errors import ConfigError
 from trapline.parallel.folder.manifest import Manifest, is_parallel, read
 from trapline.parallel.folder.merged import begun, is_current, shares_sites
@@ -75,6 +76,7 @@ def _together(manifest: Manifest, parts: list[FolderStatus]) -> FolderStatus:
         rejected_links=_added(part.rejected_links for part in parts),
         refresh=refresh_summary(manifest.options.refresh) if manifest.options.refresh else None,
         pace=_pace(manifest, parts) if process is not None else None,
+        why_not_faster=speed_answer(manifest.folder, asdict(manifest.options), process is not None, stopped_by),
         **sums,
     )
 

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.compiled.file_lock import alone
-from trapline.crawler.engine.records import CrawlProgress
-from trapline.crawler.engine.status import IS_FETCHED
+from trapline.crawler.engine.records import BLOCKED, CrawlProgress
+from trapline.crawler.engine.row_kinds import IS_FETCHED
 from trapline.crawler.files.layout import DATABASE, FORMAT, connect, new_database, read_only
 from trapline.crawler.files.reading import HAS_LINKS
-from trapline.crawler.files.run_options import RUN
+from trapline.crawler.files.run_options import RUN, merged_orders
 from trapline.crawler.inspect.database_reader import meta, opened
 from trapline.crawler.store.database import INDEXES, PROCESSOR, SEED
 from trapline.errors import ConfigError
@@ -141,7 +141,8 @@ _STOOD = "create temp table stood (part, at, seconds, pages, errors, bytes, know
 # Another partition may have fetched pages of a site after the last one abandoned it. `cross join` fixes the order of the
 # tables, so that they are read once.
 _NOT_ABANDONED = f"""delete from abandoned_site where site in (select page.site from fetch cross join page on page.id = fetch.page
-cross join abandoned_site as gone on gone.site = page.site where {IS_FETCHED} and started + total_s > gone.at)"""
+cross join abandoned_site as gone on gone.site = page.site where {IS_FETCHED} and started + total_s > gone.at
+and gone.kind != '{BLOCKED}')"""
 _AS_BEFORE = "exists (select 1 from foreign_link as link where link.page = {0}.page and link.visit = {0}.visit and link.url = '')"
 # For each fetch, the visit whose links to pages of other partitions are also its own. That is the fetch's own visit;
 # or, if the page had the same links as before, the last earlier visit whose links were recorded.
@@ -339,6 +340,7 @@ def _meta(manifest: Manifest, parts: list[Path], state: dict[str, int]) -> dict[
         ),
         **{key: value for one in kept for key, value in one.items() if key.startswith(SEED)},
         **{key: value for key, value in kept[0].items() if key.startswith(RUN)},
+        **merged_orders(kept, manifest.options),
         **{
             f"{key} {part.name}": value
             for part, one in zip(parts, kept, strict=True)

@@ -10,15 +10,28 @@ partition, and order more partitions.
 import asyncio
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from trapline.crawler.engine.records import CrawlProgress
-from trapline.crawler.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, MAX_TIME, CrawlStatus, stopping
+from trapline.crawler.engine.status import (
+    CRAWLING,
+    DRAINED,
+    MAX_BYTES,
+    MAX_PAGES,
+    MAX_TIME,
+    PAUSED,
+    PREPARING,
+    STOPPING,
+    CrawlStatus,
+    stopping,
+)
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel import MOST_PROCESSES
 from trapline.parallel.live.control import WATCHER
+from trapline.parallel.live.order_relay import OrderRelay
 from trapline.parallel.live.page_budget import PageBudget
 from trapline.parallel.live.partition_report import (
     NOTHING,
@@ -74,6 +87,7 @@ class Coordinator:
         self._membership = Membership(self.members)
         self.answers: dict[int, PartitionReport] = {}  # the latest answer of each
         self._notes: dict[str, None] = {}  # notes of partitions; a partition that reconnects repeats its notes
+        self.restarts: Counter[int] = Counter()  # number of times that each partition died and was started again
         self.stopped_by = ""
         self.size = partitions  # the number of partitions with which the crawl continues, if it was stopped as RESIZED
         self.trouble = ""  # shown to the user until all partitions are connected again
@@ -81,6 +95,7 @@ class Coordinator:
         self._began: float | None = None  # when the first partition connected
         self._done: Sequence[object] = ()  # what each partition had done when that last changed
         self._moved_at = self._looked_at = 0.0
+        self.orders: OrderRelay | None = None  # set by its owner; None: the crawl takes no orders
 
     async def listen(self, host: str) -> Address:
         self._server, address = await listen(host, self._own, self._called)
@@ -95,9 +110,13 @@ class Coordinator:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_ROUND_S):
                     await self._counted.wait()
+            if self.orders is not None:
+                self.orders.poll(self._membership.absent, bool(self.stopped_by), self.interrupt)
             pause_s = _ROUND_S if self.stopped_by else self._decide()
             answers = list(self.answers.values())
-            show(together.status(self.progress.values(), answers, self.seconds, self.doing, list(self._notes)))
+            status = together.status(self.progress.values(), answers, self.seconds, self.doing, list(self._notes))
+            status = status._replace(phase=self._phase, stopped_by=self.stopped_by, paused=self.is_paused)
+            show(status._replace(parts=self._status()["partitions"]))
             await asyncio.sleep(max(pause_s - (asyncio.get_running_loop().time() - began), 0.0))
 
     @property
@@ -112,11 +131,21 @@ class Coordinator:
         absent = f"{len(self._membership.absent)} of {len(self.members)} partitions"
         if not self.stopped_by:
             if not self._membership.absent:
-                return ""
+                return "paused" if self.is_paused else ""
             return self.trouble or (f"out of reach: {absent}" if self._were_there else f"{absent} are starting")
         why = f"to continue with {self.size} partitions" if self.stopped_by == RESIZED else self.stopped_by
         text = stopping(why, sum(progress.active for progress in self.progress.values()))
         return text if self._were_there else f"{text}; {absent} have still to start"
+
+    @property
+    def _phase(self) -> str:
+        if self.stopped_by:
+            return STOPPING
+        return PREPARING if not self._were_there else PAUSED if self.is_paused else CRAWLING
+
+    @property
+    def is_paused(self) -> bool:
+        return self.orders is not None and self.orders.is_paused
 
     @property
     def progress(self) -> dict[int, CrawlProgress]:
@@ -179,7 +208,7 @@ class Coordinator:
             self.stop(MAX_BYTES)
         elif self.seconds >= self._limits.seconds:
             self.stop(MAX_TIME)
-        elif self._termination.is_over:
+        elif self._termination.is_over and not self.is_paused:  # the user may be about to add seeds
             self.stop(DRAINED)
         if self.stopped_by or not self._is_counted or are_enough:
             return _ROUND_S
@@ -251,6 +280,10 @@ class Coordinator:
             self._notes |= {f"partition {line.partition}: {note}": None for note in message.get("notes", ())}
             self._admit(line, message["address"])
             return
+        if "obeyed" in message:
+            if self.orders is not None:
+                self.orders.answered(line.partition, message["obeyed"])
+            return
         answer = PartitionReport.read(message["answer"])
         self.answers[line.partition] = answer
         self._termination.note(line.partition, message["round"], answer.counted)
@@ -269,8 +302,14 @@ class Coordinator:
             self.trouble, self._were_there = "", True
         if self._termination.round:  # the present round would never be complete: this partition was not asked in it
             self.count()
+        if self.orders is not None:
+            self.orders.admitted(line.partition)
         if self.stopped_by:
             send_order(line, stop=self.stopped_by)
+
+    def send_control(self, partition: int, order: Mapping[str, Any]) -> None:
+        """Send an order of the user to a partition."""
+        self._membership.send_order(partition, control=order)
 
     # ---- connections of watchers
 
@@ -303,7 +342,7 @@ class Coordinator:
 
     def _status_of(self, number: int) -> dict[str, Any]:
         numbers = in_numbers(self._progress_of(number), self.answers.get(number), self.is_here(number))
-        return self._membership.status_of(number) | numbers
+        return self._membership.status_of(number) | numbers | {"restarts": self.restarts[number]}
 
 
 def _read(body: bytes) -> dict[str, Any]:

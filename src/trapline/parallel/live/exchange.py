@@ -128,6 +128,12 @@ class LinkExchange:
             if site_owners.owns(url) is None or (site_owners.has_grown and site_owners.has_moved(url)):
                 self._seeds[url] = LinkRow(url.encode(), 0, 0)
 
+    def add_seeds(self, urls: Sequence[str]) -> int:
+        """Gather the seeds whose hosts we must settle. Return their number."""
+        unsettled = {url: LinkRow(url.encode(), 0, 0) for url in urls if self._site_owners.owns(url) is None}
+        self._seeds |= unsettled
+        return len(unsettled)
+
     def seed(self, url: str, redirects: int, is_wider: bool) -> None:
         """Tell the owner of the URL that it counts as a seed before the link to it arrives; otherwise the owner would
         reject the link. `is_wider`: the scope is wider now, so tell the other partitions too."""

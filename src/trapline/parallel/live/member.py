@@ -16,12 +16,15 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trapline.crawler.control.order_desk import Counts
 from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.engine.crawler import Crawler
 from trapline.crawler.engine.other_partitions import Exchanged, PartitionServices
+from trapline.crawler.engine.partition_member import Obey
 from trapline.crawler.engine.records import PartitionTraffic, PendingLink
 from trapline.crawler.engine.run import Show
 from trapline.crawler.engine.status import INTERRUPTED, CrawlStatus
+from trapline.crawler.files.control_mailbox import Order
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.robots.site_robots import RobotsResponse
 from trapline.errors import ConfigError
@@ -57,6 +60,7 @@ class Lead(NamedTuple):
     # How long the member continues without its coordinator; infinity: until the process that started it ends.
     patience_s: float
     limited: bool  # the member may fetch no page until the coordinator gives it a quota of the page budget
+    paused: bool = False  # the crawl is paused
 
 
 class LiveMember:
@@ -128,6 +132,9 @@ class LiveMember:
     def seed(self, url: str, redirects: int, is_wider: bool) -> None:
         self._exchange.seed(url, redirects, is_wider)
 
+    def add_seeds(self, urls: Sequence[str]) -> int:
+        return self._exchange.add_seeds(urls)
+
     def send_listed(self, urls: Sequence[str]) -> None:
         self._exchange.send_listed(urls)
 
@@ -170,8 +177,10 @@ class LiveMember:
     def take(self) -> PartitionTraffic:
         return self._exchange.take()
 
-    async def open(self, crawler: Crawler, services: PartitionServices) -> None:
-        self._crawler, self._exchange.messages.services = crawler, services
+    async def open(self, crawler: Crawler, services: PartitionServices, obey: Obey) -> None:
+        self._crawler, self._exchange.messages.services, self._execute = crawler, services, obey
+        if self._lead.paused:
+            crawler.pause_visits()
         self._exchange.open(lambda: crawler.tally.fetched)
         # Count the batches before the hand-over begins: the batches that it makes are not on disk yet.
         message_batches = ConsistentBatches(self._folder, self.after, self._exchange.made)
@@ -256,11 +265,26 @@ class LiveMember:
             self._crawler.soon()
         if "count" in order:
             self._answer(line, order["count"])
+        if "control" in order:
+            self._control(line, order["control"])
         if "stop" in order:
             self._crawler.stop(order["stop"])
         if "cut" in order:
             # Like a second Ctrl-C of the user here: crawler/engine/run.py handles it.
             signal.raise_signal(signal.SIGINT)
+
+    def _control(self, line: SecureStream, given: dict[str, Any]) -> None:
+        """Execute an order of the user, and answer when it is on disk."""
+        number = given["number"]
+
+        def done(counts: Counts, refused: str = "") -> None:
+            with suppress(OSError):  # the coordinator is gone; it sends the order again when it is back
+                self._say(line, obeyed={"number": number, "counts": dict(counts), "refused": refused})
+
+        try:
+            self._execute(Order(given["do"], given["by"], given["values"]), done, number)
+        except ConfigError as error:
+            done({}, str(error))
 
     def _answer(self, line: SecureStream, round_: int) -> None:
         crawler = self._crawler

@@ -10,10 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trapline.crawler.engine.pace import Pace, pace_together
 from trapline.crawler.engine.records import CrawlProgress
 from trapline.crawler.engine.status import MOST_ROWS, CrawlStatus, Recent, RefetchCounts, SignalCounts, next_visit
 from trapline.crawler.files.handled import HandledCounts
+from trapline.crawler.speed.connection_states import CrawlSpeed
+from trapline.crawler.speed.connection_states import together as speed_together
+from trapline.crawler.speed.pace import Pace, pace_together
+from trapline.crawler.speed.what_if import WhatIf, what_ifs_together
 from trapline.parallel.folder.merged import summed
 from trapline.parallel.live.page_budget import Holding
 from trapline.parallel.transport.wire import Address, FrameKind, SecureStream
@@ -152,6 +155,8 @@ class PartitionReport(NamedTuple):
     pace: Pace | None = None
     # Requisites to fetch, and visits and messages that may bring some. None: the crawl fetches none.
     requisites_left: int | None = None
+    speed: CrawlSpeed | None = None
+    what_ifs: Sequence[WhatIf] = ()
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> "PartitionReport":
@@ -162,7 +167,9 @@ class PartitionReport(NamedTuple):
         refetches = None if fields["refetches"] is None else _read_refetches(*fields["refetches"])
         handled = None if fields.get("handled") is None else HandledCounts(*fields["handled"])
         pace = None if fields.get("pace") is None else Pace(*fields["pace"])
-        found = cls(**{**fields, **named, "refetches": refetches, "handled": handled, "pace": pace})
+        speed = None if fields.get("speed") is None else CrawlSpeed.read(*fields["speed"])
+        read = {"refetches": refetches, "handled": handled, "pace": pace, "speed": speed}
+        found = cls(**{**fields, **named, **read, "what_ifs": [WhatIf(*one) for one in fields.get("what_ifs", ())]})
         found._check()
         return found
 
@@ -186,8 +193,10 @@ class PartitionReport(NamedTuple):
             self.pages_per_s,
             self.next_visit_s,
             self.requisites_left or 0,
+            *(number for _, *numbers in self.what_ifs for number in numbers),
         )
-        counts, texts = [count for _, count in rows], [self.doing, limit, *(name for name, _ in rows), *self.notes]
+        names = (*(name for name, _ in rows), *(one.option for one in self.what_ifs))
+        counts, texts = [count for _, count in rows], [self.doing, limit, *names, *self.notes]
         if not all(isinstance(number, int | float) for number in (*numbers, *counts)) or not all(
             isinstance(text, str) for text in texts
         ):
@@ -206,11 +215,12 @@ def answer(
     rows = status.busiest(), status.errors, status.abandoned_sites, status.rejected_links
     numbers = (status.refetches, status.pages_per_s)
     report = PartitionReport(count, holding, progress, *rows, status.doing, *numbers)
-    return report._replace(notes=status.notes, handled=status.handled, pace=status.pace)
+    report = report._replace(notes=status.notes, handled=status.handled, pace=status.pace)
+    return report._replace(speed=status.speed, what_ifs=status.what_ifs)
 
 
-def in_numbers(progress: CrawlProgress, answer: PartitionReport | None, here: bool) -> dict[str, float]:
-    """Return the numbers of one partition, for `trapline parallel status`. `answer` None: the partition has not
+def in_numbers(progress: CrawlProgress, answer: PartitionReport | None, here: bool) -> dict[str, Any]:
+    """Return the numbers of one partition, for `trapline parallel status` and live/status. `answer` None: the partition has not
     answered yet. `here`: it is connected."""
     return {
         "pages": progress.pages,
@@ -219,6 +229,7 @@ def in_numbers(progress: CrawlProgress, answer: PartitionReport | None, here: bo
         "waiting": progress.waiting,
         "batches_made": answer.counted.made if answer else 0,
         "batches_received": answer.counted.arrived if answer else 0,
+        "connections": answer.speed.lately._asdict() if answer and answer.speed and here else None,
     }
 
 
@@ -260,6 +271,8 @@ class Together:
             _handled(answers),
             [*notes, *(note for one in answers for note in one.notes)],
             pace_together([one.pace for one in answers if one.pace is not None], self._goal, progress.pages),
+            speed_together([one.speed for one in answers if one.speed is not None]),
+            what_ifs_together([(one.pages_per_s, one.what_ifs) for one in answers]),
         )
 
     def _refetches(self, answers: Sequence[PartitionReport]) -> RefetchCounts | None:

@@ -19,20 +19,28 @@ from pathlib import Path
 
 import uvloop
 
+from trapline.crawler.control.order_desk import OrderDesk
+from trapline.crawler.control.site_orders import tables_after
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import CrawlProgress
 from trapline.crawler.engine.status import INTERRUPTED, TERMINATED, CrawlStatus, interrupts
+from trapline.crawler.engine.status_reporter import StatusWriter
+from trapline.crawler.files.control_mailbox import Order
+from trapline.crawler.files.event_log import EventLog
 from trapline.crawler.files.layout import DATABASE
 from trapline.crawler.files.lock import take
 from trapline.crawler.files.reading import Reading
+from trapline.crawler.files.status_file import StatusFile
 from trapline.crawler.inspect.summary import strategy_name
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel.folder.manifest import Manifest, check_mark
 from trapline.parallel.live.control import announced
 from trapline.parallel.live.coordinator import COORDINATOR, RESIZED, Coordinator, CrawlLimits
+from trapline.parallel.live.order_relay import OrderRelay
 from trapline.parallel.live.partition_report import Together
 from trapline.parallel.live.worker import COMMAND, WorkerTask
 from trapline.parallel.transport.wire import Address, Pass
+from trapline.units import counted
 
 # Runs a worker (worker.py) to its end, and returns its exit code and the last line of its standard error. Cancelling it
 # ends the worker.
@@ -55,8 +63,12 @@ def crawl_with(
         for number, part in enumerate(manifest.parts):  # check all of them before any is started
             if (part / DATABASE).exists():
                 check_mark(part, manifest.mark(number), manifest.sizes[-1], manifest.began)
-        ended = uvloop.run(_crawl(manifest, show, launch, listen, patience_s))
+        with StatusFile(manifest.folder) as file:
+            shown = StatusWriter(show, file, manifest.options)
+            ended = uvloop.run(_crawl(manifest, shown, launch, listen, patience_s))
         ended.write()
+        text = f"the crawl ended ({ended.stopped_by})"
+        _log(manifest).note("info", "crawl_ended", text, stopped_by=ended.stopped_by)
         return ended
     finally:
         lock.release()
@@ -68,29 +80,39 @@ async def _crawl(manifest: Manifest, show: Show, launch: Launch, listen: str, pa
     before = _before(manifest)
     # Of the partition that crawled longest
     seconds = max((progress.seconds for progress in before.values()), default=0.0)
+    event, paused = "crawl_resumed" if before else "crawl_began", False
     while True:
         manifest.write()
-        supervisor = _Supervisor(manifest, launch, before, seconds)
+        _note_partitions(manifest, event)
+        supervisor = _Supervisor(manifest, launch, before, seconds, paused)
         await supervisor.crawl(show, listen, patience_s)
-        if supervisor.coordinator.stopped_by != RESIZED:
-            return replace(manifest, stopped_by=supervisor.coordinator.stopped_by)
-        manifest, seconds = manifest.grown(supervisor.coordinator.size), supervisor.coordinator.seconds
-        before = _latest(_before(manifest), supervisor.coordinator.progress)
+        coordinator, manifest = supervisor.coordinator, supervisor.manifest
+        if coordinator.stopped_by != RESIZED:
+            return replace(manifest, stopped_by=coordinator.stopped_by)
+        manifest, seconds, paused = manifest.grown(coordinator.size), coordinator.seconds, coordinator.is_paused
+        event = "crawl_resized"
+        before = _latest(_before(manifest), coordinator.progress)
 
 
 class _Supervisor:
     """Runs the partitions of a crawl while their number stays the same."""
 
-    def __init__(self, manifest: Manifest, launch: Launch, before: dict[int, CrawlProgress], seconds: float) -> None:
-        """`before`: the progress of each partition after earlier runs. `seconds`: the duration of those runs."""
-        self._manifest, self._launch = manifest, launch
+    def __init__(
+        self, manifest: Manifest, launch: Launch, before: dict[int, CrawlProgress], seconds: float, paused: bool
+    ) -> None:
+        """`before`: the progress of each partition after earlier runs. `seconds`: the duration of those runs. `paused`: whether the
+        crawl begins paused."""
+        self.manifest, self._launch, self._log = manifest, launch, _log(manifest)
         self._token = secrets.token_hex(16)
         self.coordinator = _coordinator(manifest, self._token, before, seconds)
+        desk, members = OrderDesk(manifest.folder, self._log), self.coordinator.members
+        self.coordinator.orders = OrderRelay(desk, members, self._keep_sites, self.coordinator.send_control)
+        self.coordinator.orders.is_paused = paused
         self._runs: dict[int, asyncio.Future[tuple[int, str]]] = {}  # partitions that are running
         self._cutting: asyncio.Task[None] | None = None  # set if the crawl must end at once
 
     async def crawl(self, show: Show, listen: str, patience_s: float) -> None:
-        manifest, coordinator = self._manifest, self.coordinator
+        manifest, coordinator = self.manifest, self.coordinator
         address = await coordinator.listen(listen)
         tasks = _tasks(manifest, self._token, address, patience_s)
         where = announced(manifest.folder, manifest.crawl, self._token, address)
@@ -133,7 +155,7 @@ class _Supervisor:
         """Run a partition, and restart it if it dies. A stopping crawl restarts it too: it must close its folder."""
         deaths, pages = 0, -1
         while True:
-            code, complaint = await self._run(task)
+            code, complaint = await self._run(self._present(task))
             is_cut = self._cutting is not None
             # 1 and 2 come with an error message, which the user must see
             if code == 0 or (is_cut and code not in (1, 2)):
@@ -144,10 +166,26 @@ class _Supervisor:
             deaths, pages = deaths + 1 if now == pages else 1, now
             if is_cut or code == 2 or deaths >= _MOST_DEATHS:
                 self.coordinator.stop(INTERRUPTED)
-                raise _end_of(task, code, deaths, complaint)
+                error = _end_of(task, code, deaths, complaint)
+                self._log.note("error", "partition_failed", str(error), partition=task.partition)
+                raise error
+            self.coordinator.restarts[task.partition] += 1
             self.coordinator.trouble = f"partition {task.partition} died ({_how(code)}) and is being restarted"
+            self._log.note("warning", "partition_restarted", self.coordinator.trouble, partition=task.partition)
+
+    def _keep_sites(self, order: Order) -> None:
+        """Keep the settings of sites after an order, for all partitions and for a resume."""
+        options = self.manifest.options
+        self.manifest = replace(self.manifest, options=replace(options, sites=tables_after(options, order)))
+        self.manifest.write()
+
+    def _present(self, task: WorkerTask) -> WorkerTask:
+        """Return the task with what orders have changed since it was made."""
+        options = part_options(self.manifest.options, self.manifest.partitioning.partitions)
+        return replace(task, options=options.to_json(), paused=self.coordinator.is_paused)
 
     async def _run(self, task: WorkerTask) -> tuple[int, str]:
+        self._log.note("info", "partition_started", f"partition {task.partition} starts", partition=task.partition)
         run = self._runs[task.partition] = asyncio.ensure_future(self._launch(task))
         try:
             return await run
@@ -161,6 +199,17 @@ class _Supervisor:
     def _pages_of(self, partition: int) -> int:
         answer = self.coordinator.answers.get(partition)
         return answer.progress.pages if answer else 0
+
+
+def _log(manifest: Manifest) -> EventLog:
+    """Return the log of the whole crawl. Each partition has its own in its folder."""
+    options = manifest.options
+    return EventLog(manifest.folder, options.log_level, options.log_format, options.log_bytes)
+
+
+def _note_partitions(manifest: Manifest, event: str) -> None:
+    partitions = manifest.partitioning.partitions
+    _log(manifest).note("info", event, f"the crawl has {counted(partitions, 'partition')}", partitions=partitions)
 
 
 def _coordinator(manifest: Manifest, token: str, before: dict[int, CrawlProgress], seconds: float) -> Coordinator:

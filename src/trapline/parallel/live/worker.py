@@ -63,6 +63,7 @@ class WorkerTask:
     patience_s: float = inf  # how long the worker continues without its coordinator
     began: float | None = None  # when the crawl began; None: not recorded
     policy: dict[str, Any] = field(default_factory=lambda: asdict(LinkPolicy()))
+    paused: bool = False  # the crawl is paused
 
     def to_line(self) -> bytes:
         return json.dumps(asdict(self)).encode() + b"\n"
@@ -86,7 +87,8 @@ def work(task: WorkerTask) -> None:
     _wait_for_the_last(folder)
     crawl = _opened(folder, options, task)
     site_owners = _site_owners(folder, task, options)
-    lead = Lead((task.coordinator[0], task.coordinator[1]), task.listen, task.host, task.patience_s, task.limited)
+    coordinator = task.coordinator[0], task.coordinator[1]
+    lead = Lead(coordinator, task.listen, task.host, task.patience_s, task.limited, task.paused)
     resolver = Resolver(options.hosts, options.nameservers)
     policy = LinkPolicy.from_json(task.policy)
     member = LiveMember(own, site_owners, resolver, folder, lead, crawl.state.notes, policy, options.connections)

@@ -32,11 +32,11 @@ class Bounds:
     longest ago, or that never had one. So slow senders, however many, use up only each other's connections, and so do
     senders that exceed their rate.
 
-    `proxy`: an address that stands for many senders; "": none.
+    `proxy`: an address that stands for many senders; "": none. `whole_s`: the most time of a request and its response.
     """
 
-    def __init__(self, proxy: str = "") -> None:
-        self._proxy = sender_of(proxy)
+    def __init__(self, proxy: str = "", most_of_one_sender: int = MOST_OF_ONE_SENDER, whole_s: float = WHOLE_S) -> None:
+        self._proxy, self._most_of_one_sender, self.whole_s = sender_of(proxy), most_of_one_sender, whole_s
         self._open: OrderedDict[BoundedConnection, None] = OrderedDict()  # in order of opening, or of last response
         self.of_sender: Counter[str] = Counter()  # open connections by sender
         self.refused = 0  # new connections that were refused
@@ -46,7 +46,7 @@ class Bounds:
     def admits(self, new: "BoundedConnection") -> bool:
         """Return whether a new connection may stay. If there are too many, closes another one for it, where possible."""
         own = self.of_sender[new.sender]
-        if own >= MOST_OF_ONE_SENDER and new.sender != self._proxy:
+        if own >= self._most_of_one_sender and new.sender != self._proxy:
             gives_way = self._first([one for one in self._open if one.sender == new.sender and one.waits])
         elif len(self._open) >= MOST_CONNECTIONS:
             gives_way = self._first([one for one in self._open if self._may_lose(one, new.sender, own)])
@@ -152,7 +152,8 @@ class BoundedConnection(HttpToolsProtocol):
         self._in_head, self._bytes_beside_body = True, 0
 
     def sweep(self, now: float) -> None:
-        if self._since is not None and now - self._since > (HEAD_S if self._in_head and not self.busy else WHOLE_S):
+        limit_s = HEAD_S if self._in_head and not self.busy else self.bounds.whole_s
+        if self._since is not None and now - self._since > limit_s:
             self.cut()
 
     @property

@@ -6,18 +6,15 @@ else.
 
 import asyncio
 import contextlib
-import errno
-import socket
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 
-from trapline.errors import ConfigError
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
 from trapline.fetch.http.connection import tls_context
@@ -25,6 +22,7 @@ from trapline.signals.endpoint.app import Endpoint
 from trapline.signals.endpoint.connections import MOST_CONNECTIONS, Bounds, sweep
 from trapline.signals.endpoint.intake import AccessPosts, Intake, Row, SenderRates, SignalTally
 from trapline.signals.endpoint.known_sites import SitesAfter, SitesKnown
+from trapline.signals.endpoint.listener import QuietServer, listening, quiet_config
 from trapline.signals.inbox import Inbox, InboxWriter
 from trapline.signals.indexnow.pings import Pings
 from trapline.signals.small_fetch import SmallFetch
@@ -100,8 +98,8 @@ class Service:
 
     async def run(self, stop: asyncio.Event, started: Callable[[int], None]) -> None:
         """Run until `stop` is set. Calls `started` with the port."""
-        listener = _listener(self._settings.host, self._settings.port)
-        server = _Server(_config(self.app, self._settings, self.bounds))
+        listener = listening(self._settings.host, self._settings.port, MOST_CONNECTIONS)
+        server = QuietServer(_config(self.app, self._settings, self.bounds))
         serving = asyncio.create_task(server.serve([listener]))
         beside = [asyncio.create_task(self._recur(server))]
         if self._settings.public_url:
@@ -159,55 +157,16 @@ class Service:
             database.close()
 
 
-class _Server(uvicorn.Server):
-    """A server that leaves process signals (SIGINT, SIGTERM) to its caller."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 def _config(app: Endpoint, settings: Settings, bounds: Bounds) -> uvicorn.Config:
-    return uvicorn.Config(
+    return quiet_config(
         app,
-        http=bounds.protocol(),
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        log_level="critical",  # a flood of bad requests would be a flood of lines; `status` has the counts
-        access_log=False,
-        server_header=False,
+        bounds,
         proxy_headers=bool(settings.proxy),
         forwarded_allow_ips=settings.proxy or "",
         timeout_keep_alive=KEEP_ALIVE_S,
         backlog=MOST_CONNECTIONS,
         timeout_graceful_shutdown=5,
     )
-
-
-def _listener(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(MOST_CONNECTIONS)  # early connections wait until the server has started
-    except (OSError, OverflowError) as error:
-        listener.close()
-        raise ConfigError(f"--listen {host}:{port}: {_why_not(error)}") from None
-    return listener
-
-
-def _why_not(error: Exception) -> str:
-    """Return what is wrong with the address, and what to do about it where we know."""
-    number = error.errno if isinstance(error, OSError) else None
-    if number == errno.EADDRINUSE:
-        return "address already in use; give another port, or 0 for any free port"
-    if number in (errno.EADDRNOTAVAIL, socket.EAI_NONAME):
-        return "not an address of this machine"
-    if number == errno.EACCES:
-        return "not permitted for this user; use a port from 1024 on"
-    return f"cannot listen on this address: {getattr(error, 'strerror', None) or error}"
 
 
 async def _end(tasks: list["asyncio.Task[None]"]) -> None:

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from trapline.fetch.html.kernels import BASE, LINK
-from trapline.fetch.html.markup import TagRows, text, values
+from trapline.fetch.html.markup import ThreadRows, text, values
 from trapline.fetch.http.headers import links
 from trapline.fetch.robots.parser import parse, whole_lines
 from trapline.fetch.urls import canonical, origin
@@ -124,7 +124,7 @@ _MOST_SITEMAP_LINES = 4 * MOST_SITEMAPS  # some sitemaps are cited more than onc
 _SITEMAP_LINE = re.compile(rb"(?:\A|(?<=[\r\n]))[ \t\v\f]*+site-?map[^\r\n]*+", re.IGNORECASE)
 _SCHEDULE_LINE = re.compile(rb"^[ \t]*+crawl-schedule[ \t]*+:[ \t]*+([^\r\n#]*+)", re.IGNORECASE | re.MULTILINE)
 
-_rows = TagRows(64, 0)
+_rows = ThreadRows(64, 0)
 
 
 class Relations(NamedTuple):
@@ -194,7 +194,7 @@ def _of_head(html: bytes, url: str) -> list[tuple[str, str]]:
     if not _may_matter(head):
         return []
     base, found = url, list[tuple[str, str]]()
-    for kind, start, stop, *_ in _rows.tags(head, b"", 1).rows():
+    for kind, start, stop, *_ in _rows.own.tags(head, b"", 1).rows():
         markup = head[start:stop]
         if kind == BASE and base == url:
             base = canonical(text(_attributes(markup).get("href", "")), url) or url

@@ -7,7 +7,6 @@ because pages may still be found, unless a goal ends the crawl before (docs/deci
 
 import json
 import math
-import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -23,8 +22,7 @@ from trapline.units import byte_rate, counted, duration, three_digits
 # What limits a crawl. Names are part of `status --json`.
 DELAY, SITE_DELAY, CRAWL_DELAY, ADDRESS = "delay", "site-delay", "crawl-delay", "address"
 CONNECTIONS, BANDWIDTH, ANSWERS, SPEED, BACKOFF = "connections", "bandwidth", "answers", "speed", "back-off"
-_EVERY_S = 5.0  # between two computations, which take milliseconds for 100,000 sites
-_MOST_SHARE = 200  # a computation that takes long is repeated only after this many times its duration
+_LEAST_S = 5.0  # of a run, before its speed so far may be the limit
 _MOST_SITES = 10_000  # the pauses of robots.txt files are read if no more sites than this have waiting pages
 _POLITENESS = (DELAY, SITE_DELAY, CRAWL_DELAY, ADDRESS, BACKOFF)
 # The speed so far limits a crawl if the pages take this much longer than all other limits say. It fluctuates, most of all in crawls that
@@ -81,6 +79,12 @@ class Pace(NamedTuple):
         }[self.limit]
 
 
+_COLUMNS = (
+    *("per_connection", "requests", "known", "delay_s", "group", "ready_at", "delay_rule"),
+    *("responses", "response_s", "connections", "connection_s"),
+)  # of SITE in frontier/layout.py
+
+
 class SiteLoads(NamedTuple):
     """The sites with waiting pages, and the time that each needs if nothing else limits it."""
 
@@ -95,6 +99,8 @@ class SiteLoads(NamedTuple):
     own_delay_s: Array  # that the user set for the site alone; NaN: none
     own_pause_s: Array
     backs_off: Array  # whether failed visits are the reason of `opens_s`
+    most_per_visit: Array  # what k may become: pages that the server lets a visit have, or the site's own k
+    has_common_delay: Array  # whether --delay sets the delay of the site
 
     @property
     def visits(self) -> Array:
@@ -114,7 +120,8 @@ def site_loads(frontier: Frontier, sites: Sites, pause_s: float, now: float) -> 
     """Return the load of each site with waiting pages. `pause_s`: the pause of sites whose robots.txt asks for none."""
     waiting = frontier.site_waiting
     chosen = np.flatnonzero(waiting)
-    record, rules = frontier.site_records[chosen], frontier.rules
+    every, rules = frontier.site_records, frontier.rules
+    record = {name: every[name][chosen] for name in _COLUMNS}  # a copy of whole records would take ten times as long
     k = np.where(record["per_connection"] >= 0, record["per_connection"], rules.per_connection)
     per_visit = np.minimum(np.minimum(np.where(k > 0, k, MOST_PER_VISIT), record["requests"]), MOST_PER_VISIT)
     small = record["known"] < rules.small_site_pages
@@ -135,6 +142,8 @@ def site_loads(frontier: Frontier, sites: Sites, pause_s: float, now: float) -> 
         group,
         *_own_settings(sites, chosen),
         record["delay_rule"] == BY_BACKOFF,
+        np.where(record["per_connection"] >= 0, per_visit, np.clip(record["requests"], 1, MOST_PER_VISIT)),
+        np.isnan(own) & ~small,
     )
 
 
@@ -197,7 +206,7 @@ def pace_of(loads: SiteLoads, options: CrawlOptions, progress: CrawlProgress, ra
         BANDWIDTH: wanted * page_bytes / options.bandwidth,
     }
     limit = max(limits, key=limits.__getitem__)
-    speed = ran.pages / ran.seconds if ran.seconds > _EVERY_S and limit not in _POLITENESS else 0.0
+    speed = ran.pages / ran.seconds if ran.seconds > _LEAST_S and limit not in _POLITENESS else 0.0
     if speed and wanted / speed > _CLEARLY_SLOWER * limits[limit]:
         limit, limits[SPEED] = SPEED, wanted / speed
     backoff_s = float(loads.opens_s[needs.slowest])
@@ -261,29 +270,6 @@ def pace_of_waiting(
     return pace_of(loads, options, so_far, so_far) if len(loads.pages) else None
 
 
-class PaceMeter:
-    """Computes the pace of a running crawl, at most every few seconds."""
-
-    def __init__(self, frontier: Frontier, sites: Sites, options: CrawlOptions) -> None:
-        self._frontier, self._sites, self._options = frontier, sites, options
-        self._began: CrawlProgress | None = None
-        self._due_at = -math.inf
-        self._waiting = 0  # pages, at the last computation; it is repeated at once if their number doubles or halves
-        self._last: Pace | None = None
-
-    def pace(self, progress: CrawlProgress) -> Pace | None:
-        began = self._began = self._began or progress
-        now = time.monotonic()
-        if now < self._due_at and self._waiting <= 2 * progress.waiting <= 4 * self._waiting:
-            return self._last
-        self._waiting = progress.waiting
-        loads = site_loads(self._frontier, self._sites, self._options.pause_s, progress.at)
-        ran = progress._replace(seconds=progress.seconds - began.seconds, pages=progress.pages - began.pages)
-        self._last = pace_of(loads, self._options, progress, ran) if len(loads.pages) else None
-        self._due_at = now + max(_EVERY_S, _MOST_SHARE * (time.monotonic() - now))
-        return self._last
-
-
 # ---- Before a crawl, when neither the pages nor the times of its sites are known.
 
 _EXAMPLE_PAGES = 1_000
@@ -311,7 +297,7 @@ def expected_pace(options: CrawlOptions, sites: int | None) -> str:
     if least_s < _WORTH_SAYING_S:
         return rate
     of_one = " of one site" if sites is None else ""
-    return f"{rate}: at least {duration(least_s)} for {counted(pages, 'page')}{of_one}; {_HINTS[sites == 1]}"
+    return f"{rate}: at least {duration(least_s)} for {counted(pages, 'page')}{of_one}; {_hint(rules.delay_s, sites)}"
 
 
 def _least_s(pages: int, k: int, delay_s: float, pause_s: float) -> float:
@@ -320,4 +306,7 @@ def _least_s(pages: int, k: int, delay_s: float, pause_s: float) -> float:
     return (visits - 1) * delay_s + (pages - visits) * pause_s
 
 
-_HINTS = {True: "if the site is yours, use --delay 0", False: "for sites of your own, use --delay 0"}
+def _hint(delay_s: float, sites: int | None) -> str:
+    """Return what the owner of the sites may do. Without a delay, a pause was given: by default it is not longer than the delay."""
+    whose = "if the site is yours" if sites == 1 else "for sites of your own"
+    return f"{whose}, use --delay 0" if delay_s else f"{whose}, use --pause 0"

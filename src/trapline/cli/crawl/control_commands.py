@@ -1,0 +1,126 @@
+"""`trapline control`: orders to a running crawl, from a second terminal. Each command gives one order and prints the answer.
+
+The crawl's own process decides and answers (crawler/control/crawl_control.py, and the coordinator of a crawl of several processes).
+"""
+
+import getpass
+import socket
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trapline.cli.lazy import HintGroup
+from trapline.cli.options.values import seconds, seed_urls
+from trapline.crawler.files.control_mailbox import (
+    ADD_SEEDS,
+    BLOCK,
+    CONTINUE,
+    DELAY,
+    MOST_BYTES,
+    PAUSE,
+    STOP,
+    UNBLOCK,
+    Order,
+    send,
+)
+from trapline.terminal import say
+
+_FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+_SITES = click.argument("sites", metavar="SITE...", nargs=-1, required=True)
+
+
+@click.group(cls=HintGroup)
+def control() -> None:
+    """Pause, continue or stop the crawl that runs in DIR, or change its sites and seeds.
+
+    Each command waits for the answer of the crawl and prints it. A crawl of several processes takes the same orders. crawl.log records
+    them. For a crawl that does not run, give options to `trapline crawl --resume DIR` instead.
+    """
+
+
+@control.command(PAUSE)
+@_FOLDER
+def pause(folder: Path) -> None:
+    """Pause the crawl. Pages that were requested already still arrive.
+
+    The time of --max-time goes on. A crawl that is resumed with --resume is not paused.
+    """
+    _order(folder, PAUSE)
+
+
+@control.command(CONTINUE)
+@_FOLDER
+def continue_(folder: Path) -> None:
+    """Continue a paused crawl. All delays hold as before."""
+    _order(folder, CONTINUE)
+
+
+@control.command(STOP)
+@_FOLDER
+def stop(folder: Path) -> None:
+    """Stop the crawl cleanly, as SIGTERM does. `trapline crawl --resume DIR` continues it later."""
+    _order(folder, STOP)
+
+
+@control.command(BLOCK)
+@_FOLDER
+@_SITES
+def block(folder: Path, sites: Sequence[str]) -> None:
+    """Send no more requests to these sites. Their pages wait until `unblock`, also after --resume.
+
+    SITE is a host such as example.org, or *.example.org for all hosts below it.
+    """
+    _order(folder, BLOCK, sites=list(sites))
+
+
+@control.command(UNBLOCK)
+@_FOLDER
+@_SITES
+def unblock(folder: Path, sites: Sequence[str]) -> None:
+    """Visit blocked sites again, and sites that were abandoned after failures.
+
+    SITE is a host such as example.org, or *.example.org for all hosts below it.
+    """
+    _order(folder, UNBLOCK, sites=list(sites))
+
+
+@control.command(DELAY)
+@_FOLDER
+@click.argument("site", metavar="SITE")
+@click.argument("delay_s", metavar="TIME", type=seconds())
+def delay(folder: Path, site: str, delay_s: float) -> None:
+    """Set the delay between two visits to a site. A longer Crawl-delay in its robots.txt still holds.
+
+    SITE is a host such as example.org, or *.example.org for all hosts below it.
+    """
+    _order(folder, DELAY, site=site, delay_s=delay_s)
+
+
+@control.command("add-seeds")
+@_FOLDER
+@click.argument("urls", metavar="[URL]...", nargs=-1)
+@click.option("--seeds", "file", type=click.Path(path_type=Path), metavar="FILE", help="File with URLs, one per line.")
+def add_seeds(folder: Path, urls: Sequence[str], file: Path | None) -> None:
+    """Add seeds. Their hosts or domains are in scope from now on, as those of the first seeds are."""
+    for part in _parts(seed_urls(urls, file)):
+        _order(folder, ADD_SEEDS, urls=part)
+
+
+def _parts(urls: Sequence[str]) -> Iterator[list[str]]:
+    """Divide URLs into parts, each of which one order can hold."""
+    part: list[str] = []
+    room = MOST_BYTES // 2
+    for url in urls:
+        room -= len(url) + len('"", ')
+        if room < 0 and part:
+            yield part
+            part, room = [], MOST_BYTES // 2
+        part.append(url)
+    yield part
+
+
+def _order(folder: Path, do: str, **values: Any) -> None:
+    by = f"{getpass.getuser()}@{socket.gethostname()}, command"
+    say(f"{folder}: {send(folder, Order(do, by, values))}")
