@@ -1,4 +1,4 @@
-"""`trapline control`: each command gives one order and prints the answer of the crawl, or one line that says why there is none."""
+"""`trapline control`: each command sends one action and prints the answer of the crawl, or one line that says why there is none."""
 
 import os
 import threading
@@ -8,25 +8,25 @@ from pathlib import Path
 import pytest
 
 from trapline.cli import run
-from trapline.crawler.files.control_mailbox import MOST_BYTES, Mailbox, Order
+from trapline.crawler.files.control_mailbox import MOST_BYTES, Action, Mailbox
 from trapline.crawler.files.lock import take
 
 Captured = pytest.CaptureFixture[str]
 
 
 class FakeCrawl:
-    """Answers every order with its number."""
+    """Answers every action with its number."""
 
     def __init__(self, folder: Path) -> None:
         self._mailbox, self._over = Mailbox(folder), threading.Event()
-        self.orders: list[Order] = []
+        self.actions: list[Action] = []
         self.thread = threading.Thread(target=self._work)
 
     def _work(self) -> None:
         while not self._over.wait(0.005):
-            for number, order in self._mailbox.take():
-                self.orders.append(order)
-                self._mailbox.answer(number, f"answer {len(self.orders)}", refused=order.do == "continue")
+            for number, action in self._mailbox.take():
+                self.actions.append(action)
+                self._mailbox.answer(number, f"answer {len(self.actions)}", refused=action.name == "continue")
 
     def end(self) -> None:
         self._over.set()
@@ -43,7 +43,7 @@ def crawl(tmp_path: Path) -> Iterator[FakeCrawl]:
 
 
 @pytest.mark.parametrize(
-    ("words", "do", "values"),
+    ("words", "name", "values"),
     [
         (["pause"], "pause", {}),
         (["stop"], "stop", {}),
@@ -53,14 +53,14 @@ def crawl(tmp_path: Path) -> Iterator[FakeCrawl]:
         (["add-seeds", "a.org", "http://a.org/"], "add_seeds", {"urls": ["http://a.org/"]}),
     ],
 )
-def test_a_command_gives_one_order_and_prints_the_answer(
-    crawl: FakeCrawl, tmp_path: Path, capsys: Captured, words: list[str], do: str, values: dict[str, object]
+def test_a_command_gives_one_action_and_prints_the_answer(
+    crawl: FakeCrawl, tmp_path: Path, capsys: Captured, words: list[str], name: str, values: dict[str, object]
 ) -> None:
     command, *rest = words
     assert run(["control", command, str(tmp_path), *rest]) == 0
     assert capsys.readouterr().out == f"{tmp_path}: answer 1\n"
-    assert [(order.do, order.values) for order in crawl.orders] == [(do, values)]
-    assert crawl.orders[0].by.endswith(f"@{os.uname().nodename}, command")
+    assert [(action.name, action.values) for action in crawl.actions] == [(name, values)]
+    assert crawl.actions[0].by.endswith(f"@{os.uname().nodename}, command")
 
 
 def test_a_refusal_is_one_line_and_exit_code_2(crawl: FakeCrawl, tmp_path: Path, capsys: Captured) -> None:
@@ -68,12 +68,12 @@ def test_a_refusal_is_one_line_and_exit_code_2(crawl: FakeCrawl, tmp_path: Path,
     assert capsys.readouterr().err == f"trapline: error: {tmp_path}: answer 1\n"
 
 
-def test_many_seeds_are_sent_in_several_orders(crawl: FakeCrawl, tmp_path: Path, capsys: Captured) -> None:
+def test_many_seeds_are_sent_in_several_actions(crawl: FakeCrawl, tmp_path: Path, capsys: Captured) -> None:
     urls = [f"http://a.org/{number:0100d}" for number in range(MOST_BYTES // 100)]
     (tmp_path / "seeds").write_text("\n".join(urls))
     assert run(["control", "add-seeds", str(tmp_path), "--seeds", str(tmp_path / "seeds")]) == 0
-    assert len(crawl.orders) > 1
-    assert [url for order in crawl.orders for url in order.values["urls"]] == urls
+    assert len(crawl.actions) > 1
+    assert [url for action in crawl.actions for url in action.values["urls"]] == urls
 
 
 @pytest.mark.parametrize(

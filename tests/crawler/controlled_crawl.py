@@ -1,4 +1,4 @@
-"""Crawls that get orders while they run: a web on loopback, and a script that gives orders from a second thread, as a second terminal."""
+"""Crawls that get actions while they run: a web on loopback, and a script that sends actions from a second thread, as a second terminal."""
 
 import sqlite3
 import threading
@@ -14,7 +14,7 @@ import pytest
 
 from tests.crawler.live_web import silence
 from trapline.crawler.engine import run
-from trapline.crawler.files.control_mailbox import Order, send
+from trapline.crawler.files.control_mailbox import Action, send
 from trapline.crawler.files.opening import opened, prepare_new, prepare_old
 from trapline.errors import ConfigError
 from trapline.fetch.urls import host_port, origin
@@ -22,7 +22,7 @@ from trapline.graph.generate import generate
 from trapline.testweb import Behaviour, Mix, Served, build_web, serve
 
 _PATIENCE_S = 30.0
-IN_FLIGHT_S = 0.1  # in which pages that were requested before an order reach the server's log
+IN_FLIGHT_S = 0.1  # in which pages that were requested before an action reach the server's log
 
 
 def small_web() -> Iterator[Served]:
@@ -37,7 +37,7 @@ def host_of(url: str) -> str:
 
 @dataclass
 class Terminal:
-    """The second terminal: it gives orders, and sees the requests that reach the servers."""
+    """The second terminal: it sends actions, and sees the requests that reach the servers."""
 
     folder: Path
     server: Served
@@ -45,8 +45,8 @@ class Terminal:
     failure: BaseException | None = None
     answers: list[str] = field(default_factory=list)
 
-    def order(self, do: str, **values: Any) -> str:
-        answer = send(self.folder, Order(do, "a test", values))
+    def action(self, name: str, **values: Any) -> str:
+        answer = send(self.folder, Action(name, "a test", values))
         self.answers.append(answer)
         return answer
 
@@ -79,7 +79,7 @@ class Terminal:
 
 
 def crawl(terminal: Terminal, script: Callable[[Terminal], None], options: Any, ends: bool = False) -> dict[str, Any]:
-    """Run the crawl, new or resumed, while the script gives orders. Stop it after the script, unless it `ends` by itself."""
+    """Run the crawl, new or resumed, while the script sends actions. Stop it after the script, unless it `ends` by itself."""
     is_new = not terminal.folder.exists()
     terminal.start = len(terminal.server.log())
 
@@ -92,7 +92,7 @@ def crawl(terminal: Terminal, script: Callable[[Terminal], None], options: Any, 
         finally:
             if not ends or terminal.failure is not None:
                 try:
-                    terminal.order("stop")
+                    terminal.action("stop")
                 except ConfigError as error:
                     terminal.failure = terminal.failure or error
 
@@ -111,5 +111,5 @@ def crawl(terminal: Terminal, script: Callable[[Terminal], None], options: Any, 
 
 @pytest.fixture
 def quick_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the crawl look for orders more often."""
+    """Let the crawl look for actions more often."""
     monkeypatch.setattr(run, "_TICK_S", 0.02)

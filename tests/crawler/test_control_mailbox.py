@@ -1,4 +1,4 @@
-"""The mailbox delivers each order once, to the process for which it is meant, and its answer to the sender; nothing else gets in."""
+"""The mailbox delivers each action once, to the process for which it is meant, and its answer to the sender; nothing else gets in."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from trapline.crawler.discovery.site_settings import SiteSettings, SiteTables, with_settings
-from trapline.crawler.files.control_mailbox import MOST_BYTES, Mailbox, Order, control_folder, send
+from trapline.crawler.files.control_mailbox import MOST_BYTES, Action, Mailbox, control_folder, send
 from trapline.crawler.files.lock import share, take
 from trapline.errors import ConfigError
 
 NUMBER = "00000000000000000001-0123456789abcdef"
-PAUSE = Order("pause", "me")
+PAUSE = Action("pause", "me")
 
 
 @pytest.fixture
@@ -32,13 +32,13 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def answering(mailbox: Mailbox, answer: Callable[[str, Order], None]) -> Iterator[None]:
+def answering(mailbox: Mailbox, answer: Callable[[str, Action], None]) -> Iterator[None]:
     over = threading.Event()
 
     def work() -> None:
         while not over.is_set():
-            for number, order in mailbox.take():
-                answer(number, order)
+            for number, action in mailbox.take():
+                answer(number, action)
             time.sleep(0.001)
 
     thread = threading.Thread(target=work)
@@ -53,7 +53,7 @@ def answering(mailbox: Mailbox, answer: Callable[[str, Order], None]) -> Iterato
 def put(folder: Path, name: str = f"{NUMBER}.request", **changes: Any) -> Path:
     """Write a request as a sender does, with these changes."""
     own = f"{os.getpid()} {socket.gethostname()}"
-    request = {"process": own, "do": "pause", "by": "me", "values": {}, **changes}
+    request = {"process": own, "action": "pause", "by": "me", "values": {}, **changes}
     path = control_folder(folder) / name
     path.write_text(json.dumps(request))
     return path
@@ -63,24 +63,24 @@ def files(folder: Path) -> list[str]:
     return sorted(os.listdir(control_folder(folder)))
 
 
-def test_an_order_arrives_and_is_answered(folder: Path) -> None:
+def test_an_action_arrives_and_is_answered(folder: Path) -> None:
     mailbox = Mailbox(folder)
-    got: list[Order] = []
+    got: list[Action] = []
 
-    def answer(number: str, order: Order) -> None:
-        got.append(order)
+    def answer(number: str, action: Action) -> None:
+        got.append(action)
         mailbox.answer(number, "paused", refused=False)
 
     with answering(mailbox, answer):
-        assert send(folder, Order("block", "me", {"site": "a.org\n\u2028"})) == "paused"
-    assert got == [Order("block", "me", {"site": "a.org\n\u2028"})]
+        assert send(folder, Action("block", "me", {"site": "a.org\n\u2028"})) == "paused"
+    assert got == [Action("block", "me", {"site": "a.org\n\u2028"})]
     assert files(folder) == []
 
 
 def test_a_refusal_is_an_error_of_the_sender(folder: Path) -> None:
     mailbox = Mailbox(folder)
     with (
-        answering(mailbox, lambda number, order: mailbox.answer(number, "not now", refused=True)),
+        answering(mailbox, lambda number, action: mailbox.answer(number, "not now", refused=True)),
         pytest.raises(ConfigError, match="not now"),
     ):
         send(folder, PAUSE)
@@ -90,10 +90,10 @@ def test_a_refusal_is_an_error_of_the_sender(folder: Path) -> None:
 def test_two_senders_at_once_get_their_own_answers(folder: Path) -> None:
     mailbox = Mailbox(folder)
     with (
-        answering(mailbox, lambda number, order: mailbox.answer(number, f"for {order.by}")),
+        answering(mailbox, lambda number, action: mailbox.answer(number, f"for {action.by}")),
         ThreadPoolExecutor(8) as pool,
     ):
-        answers = list(pool.map(lambda n: send(folder, Order("pause", str(n))), range(24)))
+        answers = list(pool.map(lambda n: send(folder, Action("pause", str(n))), range(24)))
     assert answers == [f"for {n}" for n in range(24)]
     assert files(folder) == []
 
@@ -104,34 +104,36 @@ def test_only_the_owner_of_the_folder_may_look_into_it(folder: Path) -> None:
     assert control_folder(folder).stat().st_mode & 0o777 == 0o700
 
 
-def test_orders_are_taken_oldest_first_and_once(folder: Path) -> None:
+def test_actions_are_taken_oldest_first_and_once(folder: Path) -> None:
     mailbox = Mailbox(folder)
     for second in (3, 1, 2):
         put(folder, f"{second:020d}-0123456789abcdef.request", by=str(second))
-    assert [order.by for _, order in mailbox.take()] == ["1", "2", "3"]
+    assert [action.by for _, action in mailbox.take()] == ["1", "2", "3"]
     assert mailbox.take() == []
 
 
-def test_an_order_that_was_sent_before_the_mailbox_was_made_arrives(folder: Path) -> None:
+def test_an_action_that_was_sent_before_the_mailbox_was_made_arrives(folder: Path) -> None:
     """The sender has read our process id from the lock, so it means this run."""
     control_folder(folder).mkdir(parents=True)
     put(folder)
-    assert [order for _, order in Mailbox(folder).take()] == [PAUSE]
+    assert [action for _, action in Mailbox(folder).take()] == [PAUSE]
 
 
 @pytest.mark.parametrize(
     "changes",
     [{"process": "1 elsewhere"}, {"process": None}, {"process": f"{os.getpid()} other-machine"}],
 )
-def test_an_order_for_another_process_is_void(folder: Path, changes: dict[str, Any]) -> None:
+def test_an_action_for_another_process_is_void(folder: Path, changes: dict[str, Any]) -> None:
     mailbox = Mailbox(folder)
     put(folder, **changes)
     assert mailbox.take() == []
     assert files(folder) == []
 
 
-@pytest.mark.parametrize("changes", [{"do": "explode"}, {"do": None}, {"by": 7}, {"values": [1]}, {"do": ["pause"]}])
-def test_an_order_that_is_not_understood_is_refused(folder: Path, changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "changes", [{"action": "explode"}, {"action": None}, {"by": 7}, {"values": [1]}, {"action": ["pause"]}]
+)
+def test_an_action_that_is_not_understood_is_refused(folder: Path, changes: dict[str, Any]) -> None:
     mailbox = Mailbox(folder)
     put(folder, **changes)
     assert mailbox.take() == []
@@ -184,10 +186,10 @@ def test_no_answer_in_time_leaves_no_file(folder: Path) -> None:
     assert mailbox.take() == []
 
 
-def test_an_order_that_was_taken_is_still_answered_after_the_first_wait(folder: Path) -> None:
+def test_an_action_that_was_taken_is_still_answered_after_the_first_wait(folder: Path) -> None:
     mailbox = Mailbox(folder)
 
-    def answer_late(number: str, order: Order) -> None:
+    def answer_late(number: str, action: Action) -> None:
         time.sleep(0.3)
         mailbox.answer(number, "late")
 
@@ -195,11 +197,17 @@ def test_an_order_that_was_taken_is_still_answered_after_the_first_wait(folder: 
         assert send(folder, PAUSE, wait_s=0.2) == "late"
 
 
+def test_an_action_that_was_taken_but_is_not_finished_is_not_called_withdrawn(folder: Path) -> None:
+    with answering(Mailbox(folder), lambda number, action: None), pytest.raises(ConfigError, match="not finished"):
+        send(folder, PAUSE, wait_s=0.1)
+    assert files(folder) == []
+
+
 def test_a_crawl_that_ends_meanwhile_is_named(tmp_path: Path) -> None:
     lock = take(tmp_path)
     mailbox = Mailbox(tmp_path)
 
-    def end(number: str, order: Order) -> None:
+    def end(number: str, action: Action) -> None:
         lock.release()
 
     with answering(mailbox, end), pytest.raises(ConfigError, match="ended before it answered"):
@@ -213,26 +221,26 @@ def test_a_crawl_that_does_not_run_is_named(tmp_path: Path, name: str, reason: s
         send(tmp_path / name, PAUSE)
 
 
-def test_a_folder_that_is_being_repaired_takes_no_orders(tmp_path: Path) -> None:
+def test_a_folder_that_is_being_repaired_takes_no_actions(tmp_path: Path) -> None:
     lock = take(tmp_path, doing="repaired")
     with pytest.raises(ConfigError, match="repaired"):
         send(tmp_path, PAUSE)
     lock.release()
 
 
-def test_a_crawl_that_takes_no_orders_yet_is_starting(folder: Path) -> None:
+def test_a_crawl_that_takes_no_actions_yet_is_starting(folder: Path) -> None:
     with pytest.raises(ConfigError, match="starting"):
         send(folder, PAUSE)
 
 
-def test_an_order_that_is_too_long_is_not_sent(folder: Path) -> None:
+def test_an_action_that_is_too_long_is_not_sent(folder: Path) -> None:
     Mailbox(folder)
     with pytest.raises(ConfigError, match="several parts"):
-        send(folder, Order("add_seeds", "me", {"urls": ["x" * MOST_BYTES]}))
+        send(folder, Action("add_seeds", "me", {"urls": ["x" * MOST_BYTES]}))
     assert files(folder) == []
 
 
-def test_without_a_folder_or_with_one_that_cannot_be_written_there_are_no_orders(tmp_path: Path) -> None:
+def test_without_a_folder_or_with_one_that_cannot_be_written_there_are_no_actions(tmp_path: Path) -> None:
     assert Mailbox(None).take() == []
     (tmp_path / "live").write_text("a file")
     assert Mailbox(tmp_path).take() == []
@@ -256,7 +264,7 @@ def test_a_look_at_the_lock_keeps_no_crawl_out(tmp_path: Path) -> None:
     timer.join()
 
 
-def test_many_sites_in_one_order_have_the_settings_of_many_orders() -> None:
+def test_many_sites_in_one_action_have_the_settings_of_many_actions() -> None:
     names = ["a.org", "*.a.org", "b.a.org", "*.org", "c.net", "a.org"]
     before: SiteTables = {"*.net": SiteSettings(blocked=True), "b.a.org": SiteSettings(delay_s=9.0)}
     for blocked in (True, False):

@@ -1,4 +1,4 @@
-"""Orders to a running crawl: what they promise holds for the requests that servers see, after a kill, and in every check of the folder."""
+"""Actions to a running crawl: what they promise holds for the requests that servers see, after a kill, and in every check of the folder."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ from tests.effort import slow
 from tests.frontier.test_replay import assert_same_state
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.files import resume
-from trapline.crawler.files.control_mailbox import Order, send
+from trapline.crawler.files.control_mailbox import Action, send
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.files.run_options import SITES, options_of_runs
 from trapline.crawler.files.verify import verify
@@ -64,28 +64,28 @@ def check_folder(folder: Path) -> None:
 
 def events(folder: Path) -> list[dict[str, Any]]:
     found = [json.loads(line) for line in (folder / "crawl.log").read_text().splitlines()]
-    return [event for event in found if event["event"].startswith("order")]
+    return [event for event in found if event["event"].startswith("action")]
 
 
 @slow
 def test_a_paused_crawl_sends_nothing_until_it_continues(terminal: Terminal) -> None:
     def script(user: Terminal) -> None:
         user.wait_for(lambda: user.requests() > 20)
-        assert user.order("pause").startswith("the crawl is paused")
+        assert user.action("pause").startswith("the crawl is paused")
         user.assert_no_requests()
         before = user.requests()
-        assert user.order("continue") == "the crawl continues"
-        assert user.order("continue") == "the crawl was not paused"
+        assert user.action("continue") == "the crawl continues"
+        assert user.action("continue") == "the crawl was not paused"
         user.wait_for(lambda: user.requests() > before + 20)
 
     summary = crawl(terminal, script, options(terminal.server))
     assert summary["stopped_by"] == "terminated"
     check_folder(terminal.folder)
     assert [event["event"] for event in events(terminal.folder)] == [
-        "order_pause",
-        "order_continue",
-        "order_continue",
-        "order_stop",
+        "action_pause",
+        "action_continue",
+        "action_continue",
+        "action_stop",
     ]
     assert {event["by"] for event in events(terminal.folder)} == {"a test"}
 
@@ -96,13 +96,13 @@ def test_a_blocked_site_gets_no_request_until_it_is_unblocked(terminal: Terminal
 
     def script(user: Terminal) -> None:
         user.wait_for(lambda: user.requests(host) > 5)
-        assert user.order("block", site=host) == f"blocked {host}: 1 known site is no longer visited"
+        assert user.action("block", site=host) == f"blocked {host}: 1 known site is no longer visited"
         user.assert_no_requests(host)
         assert user.rows("select kind, why from abandoned_site") == [("blocked", "blocked by a test")]
         with pytest.raises(ConfigError, match="is blocked"):
-            user.order("add_seeds", urls=[url])
+            user.action("add_seeds", urls=[url])
         before = user.requests(host)
-        assert user.order("unblock", site=url) == f"unblocked {url}: 1 known site is visited again"
+        assert user.action("unblock", site=url) == f"unblocked {url}: 1 known site is visited again"
         assert user.rows("select * from abandoned_site") == []
         user.wait_for(lambda: user.requests(host) > before + 5)
 
@@ -110,9 +110,9 @@ def test_a_blocked_site_gets_no_request_until_it_is_unblocked(terminal: Terminal
     assert summary["abandoned_sites"] == 0
     assert summary["politeness_violations"] == 0
     check_folder(terminal.folder)
-    orders = [(event["event"], event["by"]) for event in events(terminal.folder)]
-    done = ("order_block", "order_refused", "order_unblock", "order_stop")
-    assert orders == [(event, "a test") for event in done]
+    actions = [(event["event"], event["by"]) for event in events(terminal.folder)]
+    done = ("action_block", "action_refused", "action_unblock", "action_stop")
+    assert actions == [(event, "a test") for event in done]
 
 
 @slow
@@ -123,11 +123,11 @@ def test_a_longer_delay_holds_at_once_and_is_no_violation(terminal: Terminal) ->
     def script(user: Terminal) -> None:
         nonlocal since
         user.wait_for(lambda: user.requests(host) > 8)
-        answer = user.order("delay", site=host, delay_s=longer_s)
+        answer = user.action("delay", site=host, delay_s=longer_s)
         assert answer == f"the delay of {host} is 0.5 s from now on"
         since = time.time()
         with pytest.raises(ConfigError, match="--ip-delay"):
-            user.order("delay", site=host, delay_s=0.01)
+            user.action("delay", site=host, delay_s=0.01)
         before = user.requests(host)
         user.wait_for(lambda: user.requests(host) > before + 8)
 
@@ -138,7 +138,7 @@ def test_a_longer_delay_holds_at_once_and_is_no_violation(terminal: Terminal) ->
     assert len(between[between > 0.1]) >= 1, "there was only one visit"
     assert between[between > 0.1].min() > longer_s - 0.01
     check_folder(folder)
-    with closing(opened_database(folder)) as database:  # the audit needs the times of the orders to see that
+    with closing(opened_database(folder)) as database:  # the audit needs the times of the actions to see that
         kept = dict(database.execute("select key, value from meta"))
         without = {key: value for key, value in kept.items() if not key.startswith(SITES)}
         site = {name: number for number, name in origins(database)}[f"http://{host}:{terminal.server.port}"]
@@ -153,15 +153,15 @@ def test_an_added_seed_is_fetched_and_widens_the_scope(terminal: Terminal) -> No
 
     def script(user: Terminal) -> None:
         user.wait_for(lambda: user.requests(host_of(first)) > 3)
-        assert user.order("add_seeds", urls=[first, second, second]) == "added 1 seed; 1 already known"
+        assert user.action("add_seeds", urls=[first, second, second]) == "added 1 seed; 1 already known"
         user.wait_for(lambda: user.requests(host_of(second)) > 5)  # links of the new seed are followed
         with pytest.raises(ConfigError, match="mailto"):
-            user.order("add_seeds", urls=["mailto:x"])
+            user.action("add_seeds", urls=["mailto:x"])
 
     summary = crawl(terminal, script, options(terminal.server, seeds=(first,)))
     assert summary["scope_followed"] == []
     check_folder(terminal.folder)
-    assert events(terminal.folder)[-2]["event"] == "order_refused"
+    assert events(terminal.folder)[-2]["event"] == "action_refused"
 
     def again(user: Terminal) -> None:
         user.wait_for(lambda: user.requests(host_of(second)) > 5)
@@ -171,22 +171,22 @@ def test_an_added_seed_is_fetched_and_widens_the_scope(terminal: Terminal) -> No
 
 
 @slow
-def test_orders_hold_after_a_kill(server: Served, tmp_path: Path) -> None:
-    """The answer comes when the order is on disk. A kill right after it changes nothing."""
+def test_actions_hold_after_a_kill(server: Served, tmp_path: Path) -> None:
+    """The answer comes when the action is on disk. A kill right after it changes nothing."""
     folder = tmp_path / "c"
     urls = [server.seed_urls[site] for site in (0, 4, 3, 2)]
     blocked, unblocked, delayed, added = map(host_of, urls)
     prepared(folder, options(server, seeds=tuple(urls[:3])))
     with Run("--resume", folder) as run:
         assert run.wait_for(lambda: fetches(folder) > 30)
-        for do, values in {
+        for name, values in {
             "pause": {},  # a resume does not keep it
             "block": {"sites": [blocked, unblocked]},
             "delay": {"site": delayed, "delay_s": 0.7},
             "add_seeds": {"urls": urls[3:]},
             "unblock": {"site": unblocked},
         }.items():
-            send(folder, Order(do, "a test", values))
+            send(folder, Action(name, "a test", values))
         run.poll()
         run.send(signal.SIGKILL, run.loop, run.store)
         run.ended()

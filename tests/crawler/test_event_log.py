@@ -15,7 +15,7 @@ from tests.effort import slow
 from tests.hostile_text import ADDRESS, FORGED, HOSTILE, hostile_site
 from trapline.crawler.engine.crawl_events import CrawlEvents
 from trapline.crawler.engine.run import resume_crawl
-from trapline.crawler.files.control_mailbox import EXPORT_SITES, ORDERS
+from trapline.crawler.files.control_mailbox import ACTIONS, EXPORT_SITES
 from trapline.crawler.files.event_log import (
     HERITRIX,
     KEPT,
@@ -110,10 +110,10 @@ def test_the_guide_lists_every_event_at_its_level() -> None:
     rows = {level: next(row for row in page.splitlines() if row.startswith(f"| {level} |")) for level in LEVELS}
     sources = "".join(path.read_text() for path in (root / "src" / "trapline").rglob("*.py"))
     noted = re.findall(r'\.note\(\s*"([a-z]+)", "([a-z_]+)"', sources)
-    orders = [("debug" if order == EXPORT_SITES else "info", f"order_{order}") for order in ORDERS]
+    actions = [("debug" if action == EXPORT_SITES else "info", f"action_{action}") for action in ACTIONS]
     assert len(noted) > 15
-    others = [("warning", "order_refused"), ("info", "crawl_resized"), ("debug", "fetch"), ("debug", "robots")]
-    for level, event in (*noted, *orders, *others):
+    others = [("warning", "action_refused"), ("info", "crawl_resized"), ("debug", "fetch"), ("debug", "robots")]
+    for level, event in (*noted, *actions, *others):
         assert f"`{event}`" in rows[level]
 
 

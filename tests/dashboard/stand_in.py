@@ -53,9 +53,9 @@ class StandIn:
     sites: list[dict[str, Any]] = field(default_factory=lambda: sample("sites"))
     events: list[dict[str, Any]] = field(default_factory=lambda: sample("events"))
     fresh_events: list[dict[str, Any]] = field(default_factory=list)
-    orders: list[dict[str, Any]] = field(default_factory=list)
+    actions: list[dict[str, Any]] = field(default_factory=list)
     hostile: str = ""  # added to every text that is not a state
-    refusal: str = ""  # the sentence with which orders are refused
+    refusal: str = ""  # the sentence with which actions are refused
     is_silent: bool = False  # streams end, and new ones are refused
     jobs: set[str] = field(default_factory=set)  # URLs that were answered with 202 before
 
@@ -117,13 +117,13 @@ class StandIn:
         kinds = sorted({event["event"] for event in self.events})
         return {"events": found, "next": None, "kinds": kinds}
 
-    def take(self, order: dict[str, Any]) -> JSONResponse:
+    def take(self, action: dict[str, Any]) -> JSONResponse:
         if self.refusal:
             return JSONResponse({"error": self.refusal}, 409)
-        self.orders.append(order)
-        if order["do"] in ("pause", "continue"):
-            self.overview["paused"] = order["do"] == "pause"
-        return JSONResponse({"answer": f"Done: {order['do']}."})
+        self.actions.append(action)
+        if action["action"] in ("pause", "continue"):
+            self.overview["paused"] = action["action"] == "pause"
+        return JSONResponse({"answer": f"Done: {action['action']}."})
 
 
 def _frame(kind: str, data: Any) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 from tests.dashboard.dashboard_world import World, made_folder, served
 
 TOKEN = "a-token-that-nobody-guesses"
-PAUSE = {"do": "pause", "confirm": True}
+PAUSE = {"action": "pause", "confirm": True}
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_a_link_on_another_site_opens_the_page_but_no_frame(open_world: World) -
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({}, 409),  # the crawl does not run: the order got as far as that
+        ({}, 409),  # the crawl does not run: the action got as far as that
         ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "null"}, 403),
         ({"Origin": ""}, 403),
@@ -96,18 +96,18 @@ def test_a_link_on_another_site_opens_the_page_but_no_frame(open_world: World) -
         ({"Sec-Fetch-Site": "same-site"}, 403),
     ],
 )
-def test_orders_come_only_from_our_own_pages(open_world: World, headers: dict[str, str], status: int) -> None:
+def test_actions_come_only_from_our_own_pages(open_world: World, headers: dict[str, str], status: int) -> None:
     sent = {name.replace("-", "_"): value.format(port=open_world.port) for name, value in headers.items()}
     assert open_world.post("/api/0/actions", PAUSE, **sent).status == status
 
 
-def test_an_order_without_an_origin_is_refused(open_world: World) -> None:
-    body, headers = b'{"do": "pause", "confirm": true}', {"Content-Type": "application/json"}
+def test_an_action_without_an_origin_is_refused(open_world: World) -> None:
+    body, headers = b'{"action": "pause", "confirm": true}', {"Content-Type": "application/json"}
     assert open_world.ask("/api/0/actions", "POST", body, headers).status == 403
 
 
 @pytest.mark.parametrize(("method", "status"), [("GET", 405), ("PUT", 405), ("DELETE", 405), ("OPTIONS", 405)])
-def test_an_order_is_a_post(open_world: World, method: str, status: int) -> None:
+def test_an_action_is_a_post(open_world: World, method: str, status: int) -> None:
     assert open_world.ask("/api/0/actions", method).status == status
 
 
@@ -178,7 +178,7 @@ def test_without_loopback_there_is_always_a_token(folder: Path) -> None:
         assert world.ask("/api/crawls", headers={"Authorization": f"Bearer {token}"}).status == 200
 
 
-def test_a_read_only_dashboard_takes_no_orders(folder: Path) -> None:
+def test_a_read_only_dashboard_takes_no_actions(folder: Path) -> None:
     with served(folder, read_only=True) as world:
         assert world.get("/api/crawls")[0]["can_act"] is False
         assert world.post("/api/0/actions", PAUSE).status == 403

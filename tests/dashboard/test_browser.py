@@ -183,7 +183,7 @@ def test_every_action_is_confirmed_and_sent_once(world: StandIn, chromium: Any) 
         page.wait_for_selector(".cards button:text-is('Block'):enabled")
         page.click(".cards button:text-is('Block')")
         page.keyboard.press("Escape")
-        assert not page.locator("dialog").is_visible() and world.orders == []
+        assert not page.locator("dialog").is_visible() and world.actions == []
         for button, fields in [
             ("Block", {"site": "*.example.org"}),
             ("Unblock", {"site": "example.org"}),
@@ -197,17 +197,17 @@ def test_every_action_is_confirmed_and_sent_once(world: StandIn, chromium: Any) 
             page.click("#dialog-confirm")
             page.wait_for_selector("dialog", state="hidden")
         page.wait_for_selector("#answer:text-is('Done: stop.')")
-    assert world.orders == [
-        {"do": "block", "site": "*.example.org", "confirm": True},
-        {"do": "unblock", "site": "example.org", "confirm": True},
-        {"do": "delay", "site": "example.org", "delay_s": 120, "confirm": True},
-        {"do": "add_seeds", "urls": ["https://one.example/", "https://two.example/"], "confirm": True},
-        {"do": "stop", "confirm": True},
+    assert world.actions == [
+        {"action": "block", "site": "*.example.org", "confirm": True},
+        {"action": "unblock", "site": "example.org", "confirm": True},
+        {"action": "delay", "site": "example.org", "delay_s": 120, "confirm": True},
+        {"action": "add_seeds", "urls": ["https://one.example/", "https://two.example/"], "confirm": True},
+        {"action": "stop", "confirm": True},
     ]
 
 
 @slow
-def test_a_refused_or_wrong_order_is_explained_in_the_dialog(world: StandIn, chromium: Any) -> None:
+def test_a_refused_or_wrong_action_is_explained_in_the_dialog(world: StandIn, chromium: Any) -> None:
     world.refusal = f"The crawl refused. {HARM}"
     with browsing(chromium, may_fail=True) as page:
         opened(page, world, "actions", ".cards button:enabled")
@@ -235,7 +235,7 @@ def test_pause_and_continue_by_the_keyboard(world: StandIn, chromium: Any) -> No
             page.keyboard.press("Tab")
             page.keyboard.press("Enter")
             page.wait_for_selector(f"#state:text-is('{state}')")
-    assert [order["do"] for order in world.orders] == ["pause", "continue"]
+    assert [action["action"] for action in world.actions] == ["pause", "continue"]
 
 
 @slow

@@ -20,7 +20,7 @@ def line(second: int, level: str = "info", event: str = "snapshot", text: str = 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "crawl.log.2").write_text("".join(line(second) for second in range(100)))
-    (tmp_path / "crawl.log.1").write_text("".join(line(second, event="order") for second in range(100, 200)))
+    (tmp_path / "crawl.log.1").write_text("".join(line(second, event="action") for second in range(100, 200)))
     lines = [line(second, "warning", "site_failed", f"site {second}", site="b.example") for second in range(200, 210)]
     (tmp_path / "crawl.log").write_text(
         "".join(lines) + "not JSON\n[]\n" + line(210, "debug", "fetch") + '{"at": "2026'
@@ -49,7 +49,7 @@ def test_pages_of_events_go_back_through_all_files(folder: Path) -> None:
         before = page["next"]
         if before is None:
             break
-    assert seen == list(range(209, -1, -1)) and "order" in events(folder, [], EventFilter(), 200)["kinds"]
+    assert seen == list(range(209, -1, -1)) and "action" in events(folder, [], EventFilter(), 200)["kinds"]
 
 
 def test_events_are_found_after_each_change_of_the_format(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_events_of_one_moment_stay_on_one_page(tmp_path: Path) -> None:
         (EventFilter("info"), 210),
         (EventFilter("warning"), 10),
         (EventFilter("error"), 0),
-        (EventFilter("info", kind="order"), 100),
+        (EventFilter("info", kind="action"), 100),
         (EventFilter("info", site="b.exam"), 10),
         (EventFilter("info", site="site 207"), 1),
     ],
@@ -114,6 +114,17 @@ def test_the_tail_of_the_log_gives_each_line_once_also_after_a_rotation(tmp_path
     os.rename(tmp_path / "crawl.log", tmp_path / "crawl.log.1")
     log.note("error", "third", "x")
     assert [event["event"] for event in tail()] == ["third"]
+
+
+def test_pages_that_are_not_found_hide_no_other_failures(tmp_path: Path) -> None:
+    folder = made_folder(tmp_path)
+    write(folder, "update fetch set status = 404 where status = 429 and page < 50")
+
+    def statuses(level: str) -> list[int]:
+        found = events(folder, [folder], EventFilter(level), 100)["events"]
+        return [event["status"] for event in found if event["event"] == "fetch_failed"]
+
+    assert statuses("info") == [429] and statuses("debug") == [429, 404, 404, 404, 404, 404]
 
 
 def test_a_429_that_the_log_names_is_one_event(tmp_path: Path) -> None:

@@ -176,9 +176,9 @@ def test_the_stream_sends_the_overview_and_new_lines_of_the_log(tmp_path: Path) 
         assert answer.headers["content-type"].startswith("text/event-stream")
         assert next_event(answer, "status")["totals"]["pages"] == PAGES
         assert next_event(answer, "status")["state"] == "ended"  # the second frame: lines of the log count from now on
-        EventLog(folder).note("info", "order", "paused\nby hand \u2028")
+        EventLog(folder).note("info", "action", "paused\nby hand \u2028")
         (event,) = next_event(answer, "log")
-        assert event["event"] == "order" and event["text"] == "paused\nby hand \u2028"
+        assert event["event"] == "action" and event["text"] == "paused\nby hand \u2028"
         connection.close()
 
 

@@ -34,7 +34,7 @@ def test_a_view_waits_for_new_numbers_only_if_its_own_are_old(tmp_path: Path, mo
     async def waiting() -> list[int]:
         tables, found = WatchedSites(tmp_path), list[int]()
         for _ in range(3):
-            tables._ordered_at = tables._read_at = -1000.0  # long ago
+            tables._asked_at = tables._read_at = -1000.0  # long ago
             index = await tables.index(running=True)
             found.append(index.page("", "waiting", True, 0, 1)["rows"][0]["waiting"])
         return found

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.effort import slow
-from trapline.crawler.control.order_desk import OrderDesk
+from trapline.crawler.control.action_handler import ActionHandler
 from trapline.crawler.engine.records import CrawlProgress
 from trapline.crawler.engine.status import CrawlStatus
 from trapline.crawler.files.handled import HandledCounts
@@ -18,9 +18,9 @@ from trapline.crawler.speed.what_if import WhatIf
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel.folder.manifest import MANIFEST
 from trapline.parallel.live import coordinator as coordinators
+from trapline.parallel.live.action_relay import ActionRelay
 from trapline.parallel.live.control import WATCHER, WHERE, announced, ask
 from trapline.parallel.live.coordinator import COORDINATOR, Coordinator, CrawlLimits
-from trapline.parallel.live.order_relay import OrderRelay
 from trapline.parallel.live.page_budget import Holding
 from trapline.parallel.live.partition_report import PartitionCount, PartitionReport, Together
 from trapline.parallel.transport import wire
@@ -121,8 +121,8 @@ def test_the_status_of_the_whole_crawl_says_that_it_is_paused(tmp_path: Path) ->
     shown: list[CrawlStatus] = []
 
     async def play(coordinator: Coordinator, members: list[Member], address: Address) -> None:
-        relay = OrderRelay(OrderDesk(tmp_path), coordinator.members, lambda order: None, coordinator.send_control)
-        coordinator.orders = relay
+        relay = ActionRelay(ActionHandler(tmp_path), coordinator.members, lambda action: None, coordinator.send_control)
+        coordinator.actions = relay
         await until(lambda: any(status.phase == "crawling" for status in shown))
         relay.is_paused = True
         await until(lambda: shown[-1].phase == "paused" and shown[-1].paused)

@@ -1,4 +1,4 @@
-"""The dashboard in a real browser during a real crawl: every view, and orders that the servers' own log shows to be obeyed."""
+"""The dashboard in a real browser during a real crawl: every view, and actions that the servers' own log shows to be obeyed."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ _METHOD = """
 `trapline crawl --dashboard` crawls them with a delay of 0.2 s. Meanwhile Debian's Chromium, driven by playwright, opens every view,
 sorts and searches the sites, explains a URL, blocks the largest of the sites
 that are being visited, pauses, continues and stops the crawl. What
-the crawl did is read from the log of the servers, which shares no code with the crawler; a request that was sent before an order was
+the crawl did is read from the log of the servers, which shares no code with the crawler; a request that was sent before an action was
 answered may arrive up to one second later. The same is done with a crawl by two processes. Debian's Prometheus scrapes the crawl every
 second for a minute.
 
@@ -118,10 +118,10 @@ class Crawl(NamedTuple):
     process: "subprocess.Popen[bytes]"
     url: str
 
-    def order_at(self, order: str) -> float:
-        """Return when the crawl answered the last order of this kind, in seconds since 1970."""
+    def action_at(self, action: str) -> float:
+        """Return when the crawl answered the last action of this kind, in seconds since 1970."""
         lines = map(json.loads, (self.folder / LOG).read_text().splitlines())
-        times = [line["at"] for line in lines if line["event"] == f"order_{order}"]
+        times = [line["at"] for line in lines if line["event"] == f"action_{action}"]
         return datetime.fromisoformat(times[-1]).timestamp()
 
 
@@ -247,7 +247,7 @@ def _blocked(page: Any, crawl: Crawl) -> Blocked:
     row.locator("a").click()
     _confirmed(page, "main button:text-is('Block')")
     page.wait_for_selector("main .state[data-state=blocked]")
-    return Blocked(name.partition("//")[2].partition(":")[0], crawl.order_at("block"), waiting)
+    return Blocked(name.partition("//")[2].partition(":")[0], crawl.action_at("block"), waiting)
 
 
 def _obeyed(server: Served, blocked: Blocked, who: str) -> Finding:
@@ -267,7 +267,7 @@ def _paused(page: Any, crawl: Crawl, server: Served) -> Iterator[Finding]:
     _confirmed(page, "#pause:text-is('Continue')")
     page.wait_for_selector("#state:text-is('running')")
     time.sleep(PAUSE_S)
-    began, ended = crawl.order_at("pause"), crawl.order_at("continue")
+    began, ended = crawl.action_at("pause"), crawl.action_at("continue")
     log = server.log()
     times = log.arrival_s + log.wall
     before, during, after = (

@@ -13,6 +13,7 @@ from trapline.compiled.jit import DISABLED
 from trapline.errors import InvariantError
 from trapline.frontier import FETCHED, Outcome, Result
 from trapline.refresh import Policy, Refresher, RefreshRules, ReplayConditions, all_policies, policy_named, replay_world
+from trapline.refresh.core import kernels
 
 POLICIES = sorted(all_policies().values(), key=lambda policy: policy.name)
 EVERY = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
@@ -136,6 +137,26 @@ def test_a_policy_with_due_times_chooses_nothing_before_it_is_due() -> None:
     assert refresher.next_moment() == STARTED + 200.0
     choice = refresher.choose(frontier, STARTED + 203.0)
     assert choice is not None and (choice.pages, choice.value) == ([0], 3.0)
+
+
+@EVERY
+def test_due_pages_are_those_with_the_best_values(policy: Policy) -> None:
+    """The queues are settled, as after a resume: then they have the values of this moment, and a search over all pages finds the same."""
+    rng = np.random.default_rng(2)
+    refresher, frontier = Refresher(policy, STARTED), open_frontier(5, per_connection=2)
+    for page in range(40):
+        refresher.join(page, int(rng.integers(5)), STARTED + float(page), quality=float(rng.random()))
+    for page in (3, 4, 5):
+        refresher.signalled(page, 0, STARTED + 900.0, STARTED + 900.0)
+    chosen = [choice.pages for _ in range(4) if (choice := refresher.choose(frontier, STARTED + 1000.0, -math.inf))]
+    refresher.failed(chosen[0][0], STARTED + 1000.0)
+    kernels.settle_all(refresher.memory.handle)
+    value_of, due = values(refresher, refresher.now), refresher.due(7)
+    assert due.values == pytest.approx(sorted(value_of.values(), reverse=True)[:7])
+    assert [value_of[page] for page in due.best] == pytest.approx(due.values)
+    assert due.due == sum(value >= (0.0 if policy.still else refresher.price) for value in value_of.values())
+    signalled = sum(refresher.explain(page, refresher.now)["signals"] > 0 for page in range(40))
+    assert (due.pages, due.signalled, due.failed) == (40, signalled, 1)
 
 
 # ---- failures, growth

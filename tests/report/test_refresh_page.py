@@ -71,6 +71,20 @@ def test_the_page_shows_signals_and_the_trust_of_channels(folder: Path) -> None:
     assert {"fresh-time", "refetches-time", "changed-time"} <= {svg.get("data-name") for svg in Reader(page).of("svg")}
 
 
+def test_due_pages_are_named_with_their_copies(folder: Path) -> None:
+    due = record(folder).due
+    with closing(sqlite3.connect(folder / "crawl.db")) as database:
+        copies = dict(
+            database.execute(
+                "select url, max(started + total_s) from fetch join page on page.id = page where result = 3 group by url"
+            )
+        )
+    assert due.pages == len(copies) and 0 < len(due.best) <= due.pages and due.due <= due.pages
+    assert all(copies[page.url] == pytest.approx(page.copied_at, abs=1.0) for page in due.best)
+    assert [page.value for page in due.best] == sorted((page.value for page in due.best), reverse=True)
+    assert f"{due.due} of {due.pages} pages were due" in live_page(live_record(folder))
+
+
 def test_a_channel_without_evidence_has_no_trust_number(folder: Path) -> None:
     one = live_record(folder)
     assert one.refresh is not None

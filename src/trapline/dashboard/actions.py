@@ -1,4 +1,4 @@
-"""Orders from the browser: checks the body of a request, and gives the order to the crawl as the command line does."""
+"""Actions from the browser: checks the body of a request, and sends the action to the crawl as the command line does."""
 
 import json
 from collections.abc import Mapping
@@ -7,10 +7,10 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from trapline.crawler.files.control_mailbox import ADD_SEEDS, BLOCK, CONTINUE, DELAY, PAUSE, STOP, UNBLOCK, Order, send
+from trapline.crawler.files.control_mailbox import ADD_SEEDS, BLOCK, CONTINUE, DELAY, PAUSE, STOP, UNBLOCK, Action, send
 
-# The orders, and the value that each one needs.
-ORDERS = {
+# The actions, and the value that each one needs.
+ACTIONS = {
     PAUSE: None,
     CONTINUE: None,
     STOP: None,
@@ -24,29 +24,29 @@ _MOST_URLS = 10_000
 _MOST_DELAY_S = 1e9
 
 
-def give_order(folder: Path, body: bytes, client: str) -> str:
-    """Give the order in the body of a request to the crawl in a folder, and return its answer.
+def send_action(folder: Path, body: bytes, client: str) -> str:
+    """Send the action in the body of a request to the crawl in a folder, and return its answer.
 
-    Raise `HTTPException` if the body is no order, and `ConfigError` if the crawl refuses it or does not answer.
+    Raise `HTTPException` if the body is no action, and `ConfigError` if the crawl refuses it or does not answer.
     """
-    do, values = read_order(body)
-    return send(folder, Order(do, f"dashboard, {client}", values))
+    name, values = read_action(body)
+    return send(folder, Action(name, f"dashboard, {client}", values))
 
 
-def read_order(body: bytes) -> tuple[str, dict[str, Any]]:
-    """Return the order of a request and its values."""
+def read_action(body: bytes) -> tuple[str, dict[str, Any]]:
+    """Return the action of a request and its values."""
     try:
         given = json.loads(body)
     except (ValueError, RecursionError):
         raise HTTPException(400, "the body is not JSON") from None
-    do = given.get("do") if isinstance(given, dict) else None
-    if not isinstance(do, str) or do not in ORDERS:
-        raise HTTPException(400, f"do must be one of: {', '.join(ORDERS)}")
+    name = given.get("action") if isinstance(given, dict) else None
+    if not isinstance(name, str) or name not in ACTIONS:
+        raise HTTPException(400, f"action must be one of: {', '.join(ACTIONS)}")
     if given.get("confirm") is not True:
-        raise HTTPException(400, "the order is not confirmed; send confirm: true")
-    needs = ORDERS[do]
+        raise HTTPException(400, "the action is not confirmed; send confirm: true")
+    needs = ACTIONS[name]
     values = _site(given) if needs == "site" else _urls(given) if needs == "urls" else {}
-    return do, {**values, "delay_s": _delay_s(given)} if do == DELAY else values
+    return name, {**values, "delay_s": _delay_s(given)} if name == DELAY else values
 
 
 def _site(given: Mapping[str, Any]) -> dict[str, Any]:

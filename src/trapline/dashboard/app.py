@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from trapline.crawler.files.event_log import LEVELS
-from trapline.dashboard.actions import give_order
+from trapline.dashboard.actions import send_action
 from trapline.dashboard.answers import as_json, one_of, real_number, refused, static_files, whole_number
 from trapline.dashboard.event_stream import EventStream
 from trapline.dashboard.events import EventFilter, LogTail, events
@@ -216,11 +216,11 @@ class DashboardRoutes:
         answer = await self._jobs.soon(job, str(crawl.folder), *words, fresh_s=fresh_s, timeout_s=timeout_s)
         return as_json({"job": job}, 202) if answer is None else as_json(answer)
 
-    # Orders
+    # Actions
 
     async def _act(self, request: Request) -> Response:
         if not self._can_act:
             return refused(403, "the dashboard was started with --read-only")
         crawl, body = self._crawl(request), await request.body()
         client = request.client.host if request.client else "unknown"
-        return as_json({"answer": await asyncio.to_thread(give_order, crawl.folder, body, client)})
+        return as_json({"answer": await asyncio.to_thread(send_action, crawl.folder, body, client)})

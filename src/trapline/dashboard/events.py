@@ -24,6 +24,7 @@ _BLOCK_BYTES = 1 << 16
 _MOST_BYTES = 64 << 20  # read for one page of events
 _MOST_ROWS = 50_000  # of the table `fetch`, the last ones
 _MOST_FAILED = 2_000
+_NOT_FOUND = (404, 410)  # most crawls meet many of them, which would hide other failures: events of the level debug
 _MOST_LINE = 1 << 20
 _MOST_NEW = 50  # lines sent at once to a browser
 
@@ -166,9 +167,11 @@ def _database_events(part: Path, wanted: EventFilter, has_log: bool) -> list[Eve
 def _failed_fetches(database: sqlite3.Connection, wanted: EventFilter) -> Iterator[Event]:
     if wanted.kind not in ("", FETCH_FAILED) or wanted.level == "error":
         return
+    all_levels = wanted.level == "debug"
     rows = database.execute(
         f"select started + total_s, {KIND}, status, url from fetch cross join page on page.id = fetch.page"
         f" where seq > (select max(seq) from fetch) - {_MOST_ROWS} and {IS_ERROR} and started < ?"
+        f" and ({int(all_levels)} or coalesce(status, 0) not in {_NOT_FOUND})"
         f" order by seq desc limit {_MOST_FAILED}",
         (1e12 if wanted.before is None else wanted.before,),
     )
@@ -176,7 +179,7 @@ def _failed_fetches(database: sqlite3.Connection, wanted: EventFilter) -> Iterat
         text = f"{kind} {status}: {url}" if status else f"{kind}: {url}"
         yield {
             "at": at,
-            "level": "warning",
+            "level": "debug" if status in _NOT_FOUND else "warning",
             "event": FETCH_FAILED,
             "text": text,
             "url": url,

@@ -77,7 +77,6 @@ def overview(reading: CrawlReading, processor: Mapping[str, float | None]) -> di
         "rejected": _added(part.rejected for part in reading.parts),
         "busiest": live.get("busiest") or [] if live else [],
         "backlog": live.get("store") if live else None,
-        "refresh": live.get("refresh") if live else None,
         "notes": _notes(reading, live),
     }
     cleaned: dict[str, Any] = finite(found)

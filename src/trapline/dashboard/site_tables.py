@@ -6,17 +6,17 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from trapline.crawler.files.control_mailbox import EXPORT_SITES, Order, send
+from trapline.crawler.files.control_mailbox import EXPORT_SITES, Action, send
 from trapline.dashboard.folder_reader import parts_of
 from trapline.dashboard.site_index import SiteIndex, SiteReader
 from trapline.errors import ConfigError
 
-_EVERY_S = 4.0  # between two orders to a running crawl; an open table is read every 5 s, so it is at most 10 s old
-_MOST_SHARE = 200  # an order that holds the crawl up longer is repeated only after this many times its duration
+_EVERY_S = 4.0  # between two exports of a running crawl; an open table is read every 5 s, so it is at most 10 s old
+_MOST_SHARE = 200  # an export that holds the crawl up longer is repeated only after this many times its duration
 _READ_EVERY_S = 2.0
 _OLD_S = 15.0  # a view waits for numbers of now if its own are older, because nobody looked for a while
 _FIRST_WITHIN_S = 1.5  # but not longer than this
-_ORDER_WITHIN_S = 5.0
+_ANSWER_WITHIN_S = 5.0
 
 
 class WatchedSites:
@@ -25,14 +25,14 @@ class WatchedSites:
         self._readers: list[SiteReader] = []
         self._index: SiteIndex | None = None
         self._read_at = 0.0
-        self._ordering: asyncio.Task[None] | None = None
-        self._ordered_at = -_EVERY_S
+        self._exporting: asyncio.Task[None] | None = None
+        self._asked_at = -_EVERY_S
         self._one = asyncio.Lock()
 
     async def index(self, running: bool) -> SiteIndex:
         async with self._one:
             if running:
-                await self._order()
+                await self._ask()
             if self._index is None or (running and time.monotonic() - self._read_at >= _READ_EVERY_S):
                 self._index = await asyncio.to_thread(self._read)
                 self._read_at = time.monotonic() if running else 0.0
@@ -47,20 +47,20 @@ class WatchedSites:
                 if self._index is None:
                     self._index = await asyncio.to_thread(self._read)
 
-    async def _order(self) -> None:
+    async def _ask(self) -> None:
         """Ask the crawl for its numbers, if they are old. Only a view without numbers, or with old ones, waits for them."""
         took_s = self._index.took_s if self._index else 0.0
-        if time.monotonic() - self._ordered_at < max(_EVERY_S, _MOST_SHARE * took_s):
+        if time.monotonic() - self._asked_at < max(_EVERY_S, _MOST_SHARE * took_s):
             return
-        if self._ordering is None or self._ordering.done():
-            self._ordered_at = time.monotonic()
-            self._ordering = asyncio.create_task(asyncio.to_thread(self._send))
+        if self._exporting is None or self._exporting.done():
+            self._asked_at = time.monotonic()
+            self._exporting = asyncio.create_task(asyncio.to_thread(self._send))
         if self._index is None or time.time() - self._index.at > max(_OLD_S, 2 * _MOST_SHARE * took_s):
-            await asyncio.wait([self._ordering], timeout=_FIRST_WITHIN_S)
+            await asyncio.wait([self._exporting], timeout=_FIRST_WITHIN_S)
 
     def _send(self) -> None:
-        with suppress(ConfigError):  # a crawl that takes no orders has a snapshot, or no numbers
-            send(self._folder, Order(EXPORT_SITES, "dashboard"), _ORDER_WITHIN_S)
+        with suppress(ConfigError):  # a crawl that accepts no actions has a snapshot, or no numbers
+            send(self._folder, Action(EXPORT_SITES, "dashboard"), _ANSWER_WITHIN_S)
 
     def _read(self) -> SiteIndex:
         folders = parts_of(self._folder)

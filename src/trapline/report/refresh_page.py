@@ -8,9 +8,9 @@ import numpy as np
 
 from trapline.report.chart import Axis, Chart, ChartLine, Floats, axis
 from trapline.report.html import CountTile, counts_table, figure, head_cell, number_cell
-from trapline.report.refresh_record import Believed, FetchBins, Fresh, RefreshRecord, SignalCount
+from trapline.report.refresh_record import Believed, Due, FetchBins, Fresh, RefreshRecord, SignalCount
 from trapline.report.table import Column
-from trapline.units import three_digits, time_unit
+from trapline.units import counted, three_digits, time_unit
 
 # ---- The contents of the plots of refetched pages, made from a refresh record. `svg.py` draws them.
 
@@ -99,6 +99,7 @@ def refresh_section(record: RefreshRecord) -> str:
     figures = "\n".join(figure(chart, key=True) for chart in refresh_charts(record))
     parts = (
         f'<section>\n<h2>Refetched pages</h2>\n<p class="hint">{escape(_HINT)}</p>\n<div class="charts">\n{figures}\n</div>',
+        f"<p>{_due(record.due)}</p>",
         *_signal_tables("Signals taken in by the crawl", record.signals),
         *_signal_tables("Access counts taken in, by page and hour", record.access_counts),
         *_signal_tables("Signals received by the endpoint", record.at_endpoint),
@@ -106,6 +107,13 @@ def refresh_section(record: RefreshRecord) -> str:
         "</section>",
     )
     return "\n".join(parts)
+
+
+def _due(due: Due) -> str:
+    """Return how many pages are due, as a sentence."""
+    after = f"; {counted(due.signalled, 'page')} had signals that no fetch has checked" if due.signalled else ""
+    waits = f"; {counted(due.failed, 'page')} waited after a failure" if due.failed else ""
+    return f"At the last commit, {due.due:,} of {counted(due.pages, 'page')} were due to be refetched{after}{waits}."
 
 
 def _signal_tables(title: str, counts: Sequence[SignalCount]) -> list[str]:

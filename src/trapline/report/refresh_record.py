@@ -11,6 +11,7 @@ half minute, it was .86 to .90 instead of .82 to .85.
 """
 
 import sqlite3
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from trapline.crawler.files.reading import Reading
 from trapline.crawler.files.resume import refresher_of
 from trapline.parallel.folder.merged import parts_of
 from trapline.refresh.core.layout import PolicyView
+from trapline.refresh.live.explain import DuePages
 from trapline.refresh.live.refresher import Refresher
 from trapline.refresh.policies.trust import MISSED, believed, is_struck_out, kept_share, precision_of
 from trapline.report.chart import Floats
@@ -78,10 +80,13 @@ def trust_of(refresher: Refresher) -> list[Trust]:
 
 def trust_now(folder: Path, options: RefreshOptions) -> list[Trust]:
     """Return the trust in all channels as of the last commit of the crawl."""
-    reading = Reading(folder)
-    refresher = refresher_of(reading, options)
-    reading.close()
-    return trust_of(refresher)
+    return trust_of(refresher_now(folder, options))
+
+
+def refresher_now(folder: Path, options: RefreshOptions) -> Refresher:
+    """Return the refresher as of the last commit of the crawl."""
+    with closing(Reading(folder)) as reading:
+        return refresher_of(reading, options)
 
 
 def _trust_row(view: PolicyView, row: int) -> Trust:
@@ -109,6 +114,7 @@ def _trust_row(view: PolicyView, row: int) -> Trust:
 MOMENTS = 200
 _BINS = 40  # bins of time in which fetches are counted
 MOST_TRUST = 500
+_MOST_DUE = 25
 _FETCH = np.dtype([("page", "i8"), ("at", "f8"), ("changed", "f8")])
 Longs = NDArray[np.int64]
 
@@ -141,6 +147,24 @@ class Believed(NamedTuple):
     trust: Trust
 
 
+class DuePage(NamedTuple):
+    url: str
+    copied_at: float  # when it was last fetched, in seconds since 1970
+    signals: int  # since then
+    value: float  # in the policy's unit or, if the policy has due times, the seconds for which the page has been due
+
+
+class Due(NamedTuple):
+    """Pages that are due to be refetched, as of the last commit."""
+
+    pages: int  # all pages that are refetched
+    due: int  # worth as much as pages that were refetched lately or, if the policy has due times, due now
+    signalled: int  # a signal has come since they were fetched
+    failed: int  # wait after a failure
+    by_time: bool  # whether the policy has due times
+    best: list[DuePage]
+
+
 @dataclass(frozen=True, slots=True)
 class RefreshRecord:
     fresh: Fresh
@@ -149,10 +173,11 @@ class RefreshRecord:
     access_counts: list[SignalCount]  # access counts taken in, by page and hour
     at_endpoint: list[SignalCount]  # all that the endpoint received
     trust: list[Believed]  # those with the most signals first
+    due: Due
 
 
 def refresh_record(folder: Path, database: sqlite3.Connection, options: RefreshOptions) -> RefreshRecord:
-    rows = _rows(database)
+    rows, parts = _rows(database), _parts(folder, options)
     end_s = float(database.execute("select coalesce(max(seconds), 0) from progress").fetchone()[0])
     return RefreshRecord(
         fresh=freshness_seen(rows["page"], rows["at"], rows["changed"], end_s),
@@ -160,7 +185,8 @@ def refresh_record(folder: Path, database: sqlite3.Connection, options: RefreshO
         signals=_signal_counts(database, "signal_total where kind != 'access'"),
         access_counts=_signal_counts(database, "signal_total where kind = 'access'"),
         at_endpoint=_at_endpoint(folder),
-        trust=_trust(folder, options),
+        trust=_trust(parts),
+        due=_due(parts),
     )
 
 
@@ -239,14 +265,46 @@ def _at_endpoint(folder: Path) -> list[SignalCount]:
         return []
 
 
-def _trust(folder: Path, options: RefreshOptions) -> list[Believed]:
+class _Part(NamedTuple):
+    """The crawl, or one of its partitions."""
+
+    folder: Path
+    refresher: Refresher
+
+
+def _parts(folder: Path, options: RefreshOptions) -> list[_Part]:
+    return [_Part(part, refresher_now(part, options)) for part in parts_of(folder) or [folder]]
+
+
+def _trust(parts: Sequence[_Part]) -> list[Believed]:
     """Return the trust in all partitions. If a site moved between partitions, the trust of its last owner counts."""
-    pairs = (pair for part in parts_of(folder) or [folder] for pair in _believed(part, options))
+    pairs = (pair for part in parts for pair in _believed(part))
     latest = {(origin, trust.channel, trust.verified): Believed(origin, trust) for origin, trust in pairs}
     return sorted(latest.values(), key=lambda row: (-row.trust.signals, row.trust))[:MOST_TRUST]
 
 
-def _believed(folder: Path, options: RefreshOptions) -> list[tuple[str, Trust]]:
-    with closing(connect(folder)) as database:
+def _believed(part: _Part) -> list[tuple[str, Trust]]:
+    with closing(connect(part.folder)) as database:
         origins = dict(database.execute("select id, origin from site"))
-    return [(origins.get(trust.site, f"site {trust.site}"), trust) for trust in trust_now(folder, options)]
+    return [(origins.get(trust.site, f"site {trust.site}"), trust) for trust in trust_of(part.refresher)]
+
+
+def _due(parts: Sequence[_Part]) -> Due:
+    found = [part.refresher.due(_MOST_DUE) for part in parts]
+    best = [page for part, due in zip(parts, found, strict=True) for page in _due_pages(part, due)]
+    return Due(
+        pages=sum(due.pages for due in found),
+        due=sum(due.due for due in found),
+        signalled=sum(due.signalled for due in found),
+        failed=sum(due.failed for due in found),
+        by_time=any(part.refresher.policy.still for part in parts),
+        best=sorted(best, key=lambda page: -page.value)[:_MOST_DUE],
+    )
+
+
+def _due_pages(part: _Part, due: DuePages) -> Iterator[DuePage]:
+    with closing(connect(part.folder)) as database:
+        for page, value in zip(due.best, due.values, strict=True):
+            (url,) = database.execute("select url from page where id = ?", (page,)).fetchone()
+            known = part.refresher.explain(page, part.refresher.now)
+            yield DuePage(url, known["last_crawl"], known["signals"], value)

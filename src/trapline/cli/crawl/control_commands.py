@@ -1,4 +1,4 @@
-"""`trapline control`: orders to a running crawl, from a second terminal. Each command gives one order and prints the answer.
+"""`trapline control`: actions on a running crawl, from a second terminal. Each command sends one action and prints the answer.
 
 The crawl's own process decides and answers (crawler/control/crawl_control.py, and the coordinator of a crawl of several processes).
 """
@@ -22,7 +22,7 @@ from trapline.crawler.files.control_mailbox import (
     PAUSE,
     STOP,
     UNBLOCK,
-    Order,
+    Action,
     send,
 )
 from trapline.terminal import say
@@ -35,7 +35,7 @@ _SITES = click.argument("sites", metavar="SITE...", nargs=-1, required=True)
 def control() -> None:
     """Pause, continue or stop the crawl that runs in DIR, or change its sites and seeds.
 
-    Each command waits for the answer of the crawl and prints it. A crawl of several processes takes the same orders. crawl.log records
+    Each command waits for the answer of the crawl and prints it. A crawl of several processes accepts the same actions. crawl.log records
     them. For a crawl that does not run, give options to `trapline crawl --resume DIR` instead.
     """
 
@@ -47,21 +47,21 @@ def pause(folder: Path) -> None:
 
     The time of --max-time goes on. A crawl that is resumed with --resume is not paused.
     """
-    _order(folder, PAUSE)
+    _action(folder, PAUSE)
 
 
 @control.command(CONTINUE)
 @_FOLDER
 def continue_(folder: Path) -> None:
     """Continue a paused crawl. All delays hold as before."""
-    _order(folder, CONTINUE)
+    _action(folder, CONTINUE)
 
 
 @control.command(STOP)
 @_FOLDER
 def stop(folder: Path) -> None:
     """Stop the crawl cleanly, as SIGTERM does. `trapline crawl --resume DIR` continues it later."""
-    _order(folder, STOP)
+    _action(folder, STOP)
 
 
 @control.command(BLOCK)
@@ -72,7 +72,7 @@ def block(folder: Path, sites: Sequence[str]) -> None:
 
     SITE is a host such as example.org, or *.example.org for all hosts below it.
     """
-    _order(folder, BLOCK, sites=list(sites))
+    _action(folder, BLOCK, sites=list(sites))
 
 
 @control.command(UNBLOCK)
@@ -83,7 +83,7 @@ def unblock(folder: Path, sites: Sequence[str]) -> None:
 
     SITE is a host such as example.org, or *.example.org for all hosts below it.
     """
-    _order(folder, UNBLOCK, sites=list(sites))
+    _action(folder, UNBLOCK, sites=list(sites))
 
 
 @control.command(DELAY)
@@ -95,7 +95,7 @@ def delay(folder: Path, site: str, delay_s: float) -> None:
 
     SITE is a host such as example.org, or *.example.org for all hosts below it.
     """
-    _order(folder, DELAY, site=site, delay_s=delay_s)
+    _action(folder, DELAY, site=site, delay_s=delay_s)
 
 
 @control.command("add-seeds")
@@ -105,11 +105,11 @@ def delay(folder: Path, site: str, delay_s: float) -> None:
 def add_seeds(folder: Path, urls: Sequence[str], file: Path | None) -> None:
     """Add seeds. Their hosts or domains are in scope from now on, as those of the first seeds are."""
     for part in _parts(seed_urls(urls, file)):
-        _order(folder, ADD_SEEDS, urls=part)
+        _action(folder, ADD_SEEDS, urls=part)
 
 
 def _parts(urls: Sequence[str]) -> Iterator[list[str]]:
-    """Divide URLs into parts, each of which one order can hold."""
+    """Divide URLs into parts, each of which one action can hold."""
     part: list[str] = []
     room = MOST_BYTES // 2
     for url in urls:
@@ -121,6 +121,6 @@ def _parts(urls: Sequence[str]) -> Iterator[list[str]]:
     yield part
 
 
-def _order(folder: Path, do: str, **values: Any) -> None:
+def _action(folder: Path, name: str, **values: Any) -> None:
     by = f"{getpass.getuser()}@{socket.gethostname()}, command"
-    say(f"{folder}: {send(folder, Order(do, by, values))}")
+    say(f"{folder}: {send(folder, Action(name, by, values))}")

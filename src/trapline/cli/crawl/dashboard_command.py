@@ -1,4 +1,4 @@
-"""`trapline dashboard`: shows crawls in the browser, while they run or afterwards. Only reads their folders, except for orders."""
+"""`trapline dashboard`: shows crawls in the browser, while they run or afterwards. Only reads their folders, except for actions."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -27,7 +27,7 @@ def _print_grafana(context: click.Context, option: click.Parameter, wanted: bool
 @click.option("--listen", metavar="HOST:PORT", default=LISTEN, help=f"Address and port of the dashboard. [{LISTEN}]")
 @click.option("--token-file", type=_FILE, metavar="FILE", help="File with the token that browsers must send.")
 @click.option("--allow-host", "allow_hosts", multiple=True, metavar="NAME", help="Also accept this Host. Repeatable.")
-@click.option("--read-only", is_flag=True, help="Show everything, but accept no orders such as pause or block.")
+@click.option("--read-only", is_flag=True, help="Show everything, but accept no actions such as pause or block.")
 @click.option(
     "--print-grafana",
     is_flag=True,

@@ -1,1 +1,1 @@
-"""Orders to a running crawl: taking and answering them, and what each does. The files that carry them: crawler/files/control_mailbox.py."""
+"""Actions on a running crawl: receives, executes and answers them. The files that carry them: crawler/files/control_mailbox.py."""

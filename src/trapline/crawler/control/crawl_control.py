@@ -1,7 +1,7 @@
-"""Control of a running crawl: executes the orders that its user gives, each in one place.
+"""Control of a running crawl: executes the actions of its user, each in one place.
 
-Orders come from the order desk (order_desk.py) or, in one of several partitions, from the coordinator. All that an order changes in the
-frontier is a call in its log, and goes to the store in the same batch as the options that the order changes. So an order is durable as
+Actions come from action_handler.py or, in one of several partitions, from the coordinator. All that an action changes in the frontier
+is a call in its log, and goes to the store in the same batch as the options that the action changes. So an action is durable as
 a whole, or not at all, and a replay makes the same calls.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, replace
 
-from trapline.crawler.control.order_desk import ENDING, Counts, Done
-from trapline.crawler.control.site_orders import delay_of, names_of, tables_after
+from trapline.crawler.control.action_handler import ENDING, Counts, Done
+from trapline.crawler.control.site_actions import delay_of, names_of, tables_after
 from trapline.crawler.discovery.scope import is_among
 from trapline.crawler.discovery.site_settings import settings_of
 from trapline.crawler.discovery.sites import Site
@@ -29,7 +29,7 @@ from trapline.crawler.files.control_mailbox import (
     PAUSE,
     STOP,
     UNBLOCK,
-    Order,
+    Action,
 )
 from trapline.crawler.files.opening import Opened
 from trapline.crawler.files.reading import Reading
@@ -40,7 +40,7 @@ from trapline.fetch.urls import host_port, origin
 from trapline.frontier import AS_RULES
 from trapline.frontier.layout import UNKNOWN
 
-_OF_A_RUN = (PAUSE, CONTINUE, STOP, EXPORT_SITES)  # orders that a resume does not keep
+_OF_A_RUN = (PAUSE, CONTINUE, STOP, EXPORT_SITES)  # actions that a resume does not keep
 
 
 class CrawlControl:
@@ -51,8 +51,8 @@ class CrawlControl:
         self._frontier, self._sites = crawl.state.frontier, crawl.state.sites
         self._link_resolver = parts.link_resolver
         self._undurable: deque[tuple[int, Done, Counts]] = deque()  # by batch: whom to tell when it is committed
-        self._number = 0  # of the last order; later orders have larger ones
-        self._methods: dict[str, Callable[[Order], Counts]] = {
+        self._number = 0  # of the last action; later actions have larger ones
+        self._methods: dict[str, Callable[[Action], Counts]] = {
             PAUSE: self._pause,
             CONTINUE: self._continue,
             STOP: self._stop_crawl,
@@ -73,25 +73,25 @@ class CrawlControl:
             if not _is_blocked(site) and self._link_resolver.is_ours(f"{site.origin}/"):
                 self._take_back(site, BLOCKED)
 
-    def obey(self, order: Order, done: Done, number: int = 0) -> None:
-        """Execute an order, and call `done` once its effects are on disk. Raise `ConfigError` if it cannot be executed. `number`: that
-        of the order in all partitions, if there are several."""
+    def obey(self, action: Action, done: Done, number: int = 0) -> None:
+        """Execute an action, and call `done` once its effects are on disk. Raise `ConfigError` if it cannot be executed. `number`: that
+        of the action in all partitions, if there are several."""
         if self._crawler.stopped_by:
             raise ConfigError(ENDING)
         self._number = number or max(self._number + 1, int(self._crawler.now() * 1000))
-        counts = self.execute(order)
-        if order.do in _OF_A_RUN:
+        counts = self.execute(action)
+        if action.name in _OF_A_RUN:
             done(counts)
             return
         self._outbox.flush(is_due=True)
         self._undurable.append((self._outbox.number, done, counts))
 
-    def execute(self, order: Order) -> Counts:
-        """Execute an order. Its effects are durable with the next batch. Raise `ConfigError` if it cannot be executed."""
-        method = self._methods.get(order.do)
+    def execute(self, action: Action) -> Counts:
+        """Execute an action. Its effects are durable with the next batch. Raise `ConfigError` if it cannot be executed."""
+        method = self._methods.get(action.name)
         if method is None:
-            raise ConfigError(f"this crawl cannot execute the order {order.do!r}")
-        return method(order)
+            raise ConfigError(f"this crawl cannot execute the action {action.name!r}")
+        return method(action)
 
     def committed(self, batch: int) -> None:
         """Note that all batches up to this one are on disk."""
@@ -101,37 +101,37 @@ class CrawlControl:
 
     # ---- the whole crawl
 
-    def _pause(self, order: Order) -> Counts:
+    def _pause(self, action: Action) -> Counts:
         self._crawler.pause_visits()
         return {"visits": self._crawler.active}
 
-    def _continue(self, order: Order) -> Counts:
+    def _continue(self, action: Action) -> Counts:
         was_paused = self._crawler.is_paused
         self._crawler.continue_visits()
         return {"paused": int(was_paused)}
 
-    def _stop_crawl(self, order: Order) -> Counts:
+    def _stop_crawl(self, action: Action) -> Counts:
         self._stop()
         return {}
 
-    def _export_sites(self, order: Order) -> Counts:
+    def _export_sites(self, action: Action) -> Counts:
         if self._folder is not None:
             site_table.write(self._folder, self._frontier, self._web.now())
         return {}
 
     # ---- blocked sites
 
-    def _block(self, order: Order) -> Counts:
-        open_sites = [site for site in self._changed(order) if self._frontier.site_budgets[site.id] != 0]
+    def _block(self, action: Action) -> Counts:
+        open_sites = [site for site in self._changed(action) if self._frontier.site_budgets[site.id] != 0]
         for site in open_sites:
-            self._crawler.abandon(site, BLOCKED, f"blocked by {order.by}")
+            self._crawler.abandon(site, BLOCKED, f"blocked by {action.by}")
             self._crawler.end_visit(site.id)
             if site.connection is not None:
                 self._web.drop(site.connection)
         return {"sites": len(open_sites)}
 
-    def _unblock(self, order: Order) -> Counts:
-        shut_sites = [site for site in self._changed(order) if self._frontier.site_budgets[site.id] == 0]
+    def _unblock(self, action: Action) -> Counts:
+        shut_sites = [site for site in self._changed(action) if self._frontier.site_budgets[site.id] == 0]
         kinds = [(site, self._why_abandoned(site)) for site in shut_sites]
         taken_back = [(site, kind) for site, kind in kinds if kind]  # another partition has the others now
         for site, kind in taken_back:
@@ -160,18 +160,18 @@ class CrawlControl:
         assert self._folder is not None
         return Reading(self._folder)
 
-    def _changed(self, order: Order) -> list[Site]:
-        """Change the settings of the sites that the order names. Return those that are known now, each once."""
-        tables = tables_after(self._options, order)
+    def _changed(self, action: Action) -> list[Site]:
+        """Change the settings of the sites that the action names. Return those that are known now, each once."""
+        tables = tables_after(self._options, action)
         self._options = replace(self._options, sites=tables)
         self._outbox.meta["options"] = json.dumps(asdict(self._options))
-        return self._sites.change_tables(tables, names_of(order))
+        return self._sites.change_tables(tables, names_of(action))
 
     # ---- delays
 
-    def _set_delay(self, order: Order) -> Counts:
-        delay_s, before, now = delay_of(order), self._options.sites, self._crawler.now()
-        known = self._changed(order)
+    def _set_delay(self, action: Action) -> Counts:
+        delay_s, before, now = delay_of(action), self._options.sites, self._crawler.now()
+        known = self._changed(action)
         if self._options.sites != before:
             self._outbox.meta.update(changed_sites(self._number, before, self._options.sites, now))
         for site in known:
@@ -202,8 +202,8 @@ class CrawlControl:
 
     # ---- seeds
 
-    def _add_seeds(self, order: Order) -> Counts:
-        urls, now = self._seeds_of(order), self._crawler.now()
+    def _add_seeds(self, action: Action) -> Counts:
+        urls, now = self._seeds_of(action), self._crawler.now()
         for url in urls:
             self._link_resolver.add_seed(url, 0)
         new = sum(self._is_new(url, page) for url, page in zip(urls, self._link_resolver.find(urls), strict=True))
@@ -217,11 +217,11 @@ class CrawlControl:
     def _is_new(self, url: str, page: int) -> bool:
         return self._link_resolver.is_ours(url) and (page < 0 or self._frontier.page_state(page) == UNKNOWN)
 
-    def _seeds_of(self, order: Order) -> list[str]:
-        """Return the canonical seeds that an order names. Raise `ConfigError` if one of them cannot be added."""
-        given = order.values.get("urls")
+    def _seeds_of(self, action: Action) -> list[str]:
+        """Return the canonical seeds that an action names. Raise `ConfigError` if one of them cannot be added."""
+        given = action.values.get("urls")
         if not isinstance(given, list) or not given or not all(isinstance(url, str) for url in given):
-            raise ConfigError("the order names no URL; give the URLs of seeds")
+            raise ConfigError("the action names no URL; give the URLs of seeds")
         urls = list(dict.fromkeys(map(seed_of, given)))
         for url in urls:
             host = host_port(origin(url))[1]

@@ -6,23 +6,23 @@ The crawler itself knows only `OtherPartitions`. parallel/live/member.py impleme
 from pathlib import Path
 from typing import Protocol
 
-from trapline.crawler.control.order_desk import Done
+from trapline.crawler.control.action_handler import Done
 from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.engine.crawler import Crawler
 from trapline.crawler.engine.other_partitions import Exchanged, OtherPartitions, PartitionServices
-from trapline.crawler.files.control_mailbox import Order
+from trapline.crawler.files.control_mailbox import Action
 from trapline.fetch.dns import Resolver
 from trapline.frontier import Frontier
 
 
 class Obey(Protocol):
-    def __call__(self, order: Order, done: Done, number: int) -> None:
-        """Execute an order, and call `done` once its effects are on disk (crawl_control.py)."""
+    def __call__(self, action: Action, done: Done, number: int) -> None:
+        """Execute an action, and call `done` once its effects are on disk (crawl_control.py)."""
 
 
 class PartitionExchange(OtherPartitions, Protocol):
     async def open(self, crawler: Crawler, services: PartitionServices, obey: Obey) -> None:
-        """Open the exchange. The crawl has begun. `obey`: executes orders of the user."""
+        """Open the exchange. The crawl has begun. `obey`: executes actions of the user."""
 
 
 class Member(Protocol):

@@ -15,8 +15,8 @@ from typing import Any
 
 import uvloop
 
+from trapline.crawler.control.action_handler import ENDING, ActionHandler
 from trapline.crawler.control.crawl_control import CrawlControl
-from trapline.crawler.control.order_desk import ENDING, OrderDesk
 from trapline.crawler.engine import scope_change
 from trapline.crawler.engine.crawl_events import CrawlEvents
 from trapline.crawler.engine.freed_memory import give_back_what_is_freed
@@ -29,7 +29,7 @@ from trapline.crawler.engine.status import BY_HAND, MAX_TIME, STOPPED, TERMINATE
 from trapline.crawler.engine.status_reporter import StatusReporter, StatusWriter
 from trapline.crawler.engine.wiring import built
 from trapline.crawler.files import resume
-from trapline.crawler.files.control_mailbox import STOP, Order
+from trapline.crawler.files.control_mailbox import STOP, Action
 from trapline.crawler.files.layout import note_begin, note_end
 from trapline.crawler.files.opening import Opened, opened, prepare_new, prepare_old, store_settings
 from trapline.crawler.files.status_file import StatusFile
@@ -202,8 +202,8 @@ class LiveCrawl:
         self._crawler, self._web, self._lists = parts.crawler, parts.web, parts.list_setup
         self._status_reporter = StatusReporter(self._crawl, parts, self._handler, self._store, self._stream)
         self._control = CrawlControl(self._crawl, parts, lambda: self._interrupted(TERMINATED))
-        # The coordinator takes the orders for its partitions.
-        self._order_desk = OrderDesk(self._folder if self._member is None else None, self._events.log)
+        # The coordinator receives the actions for its partitions.
+        self._action_handler = ActionHandler(self._folder if self._member is None else None, self._events.log)
         self._crawler.full = lambda: self._store.full
         if (stream := self._stream) is not None:
             self._crawler.results.stream = stream
@@ -292,7 +292,7 @@ class LiveCrawl:
         def tick() -> None:
             nonlocal timer
             timer = loop.call_later(_TICK_S, tick)
-            self._order_desk.poll(self._control.obey, self._why_refused)
+            self._action_handler.poll(self._control.obey, self._why_refused)
             if not self._closing:
                 self._take_signals()
                 self._note_if_new()
@@ -308,10 +308,10 @@ class LiveCrawl:
         finally:
             timer.cancel()
 
-    def _why_refused(self, order: Order) -> str:
+    def _why_refused(self, action: Action) -> str:
         if self._closing or self._crawler.stopped_by:
             return ENDING
-        has_begun = self._has_begun or order.do == STOP
+        has_begun = self._has_begun or action.name == STOP
         return "" if has_begun else "the crawl is being prepared; try again when it fetches pages"
 
     def _take_signals(self) -> None:

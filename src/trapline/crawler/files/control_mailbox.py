@@ -1,11 +1,11 @@
-"""The mailbox of a running crawl: orders and their answers, as files in DIR/live/control.
+"""The mailbox of a running crawl: actions and their answers, as files in DIR/live/control.
 
-N.request    an order, written by `send`, in a command or the dashboard. The process that crawls the folder takes it.
+N.request    an action, written by `send`, in a command or the dashboard. The process that crawls the folder takes it.
 N.answer     the answer of that process. `send` reads and deletes it.
 
-The folder has mode 0700, so only the user who crawls may give orders. An order names the process for which it is meant; an order for
-another process, or an old one, is void. Exactly one of the two sides deletes a request: either the crawl takes the order, or the sender
-withdraws it. This module does not know what an order does (crawler/control/crawl_control.py).
+The folder has mode 0700, so only the user who crawls may send actions. An action names the process for which it is meant; an action for
+another process, or an old one, is void. Exactly one of the two sides deletes a request: either the crawl takes the action, or the sender
+withdraws it. This module does not know what an action does (crawler/control/crawl_control.py).
 """
 
 import json
@@ -27,19 +27,19 @@ from trapline.errors import ConfigError
 CONTROL = "control"
 PAUSE, CONTINUE, STOP, BLOCK, UNBLOCK = "pause", "continue", "stop", "block", "unblock"
 DELAY, ADD_SEEDS, EXPORT_SITES = "delay", "add_seeds", "export_sites"
-ORDERS = (PAUSE, CONTINUE, STOP, BLOCK, UNBLOCK, DELAY, ADD_SEEDS, EXPORT_SITES)
+ACTIONS = (PAUSE, CONTINUE, STOP, BLOCK, UNBLOCK, DELAY, ADD_SEEDS, EXPORT_SITES)
 MOST_BYTES = 1 << 20  # of a request
 _NAME = re.compile(r"(\d{20}-[0-9a-f]{16})\.request")
-_OLD_S = 60.0  # nobody waits for the answer to an order of this age
+_OLD_S = 60.0  # nobody waits for the answer to an action of this age
 _MOST_BY = 200  # characters
-_STARTING = "the crawl is still starting, and takes no orders yet; try again"
+_STARTING = "the crawl is still starting, and accepts no actions yet; try again"
 _POLL_S = 0.02
 _LOOK_S = 0.5  # between two looks whether the crawl still runs
 
 
-class Order(NamedTuple):
-    do: str  # one of ORDERS
-    by: str  # who gives the order, for people
+class Action(NamedTuple):
+    name: str  # one of ACTIONS
+    by: str  # who sends it, for people
     values: Mapping[str, Any] = {}
 
 
@@ -50,20 +50,24 @@ def control_folder(folder: Path) -> Path:
 # ---- The sender.
 
 
-def send(folder: Path, order: Order, wait_s: float = 15.0) -> str:
-    """Give an order to the crawl that runs in the folder, and return its answer. Raise `ConfigError` if the crawl refuses the order, does
+def send(folder: Path, action: Action, wait_s: float = 15.0) -> str:
+    """Send an action to the crawl that runs in the folder, and return its answer. Raise `ConfigError` if the crawl refuses the action, does
     not run, or does not answer."""
     number = f"{time.time_ns():020d}-{secrets.token_hex(8)}"
     box = control_folder(folder)
     request = box / f"{number}.request"
-    _write_request(folder, request, order)
+    _write_request(folder, request, action)
+    was_taken = False
     try:
         answer = _awaited(folder, box / f"{number}.answer", wait_s)
-        if answer is None and not _deleted(request):  # the crawl has taken the order, and is about to answer
+        if answer is None and not _deleted(request):
+            was_taken = True  # it is being executed
             answer = _awaited(folder, box / f"{number}.answer", wait_s)
     finally:
         _deleted(request)
         _deleted(box / f"{number}.answer")
+    if answer is None and was_taken:
+        raise ConfigError(f"{folder}: the crawl has not finished the action; crawl.log will say when it has")
     if answer is None:
         raise ConfigError(
             f"{folder}: the process that crawls it does not answer; if Ctrl-Z stopped it, let it continue with: fg"
@@ -73,11 +77,11 @@ def send(folder: Path, order: Order, wait_s: float = 15.0) -> str:
     return str(answer["answer"])
 
 
-def _write_request(folder: Path, request: Path, order: Order) -> None:
+def _write_request(folder: Path, request: Path, action: Action) -> None:
     meant_for = _holder(folder)
-    text = json.dumps({"process": meant_for, "do": order.do, "by": order.by, "values": dict(order.values)})
+    text = json.dumps({"process": meant_for, "action": action.name, "by": action.by, "values": dict(action.values)})
     if len(text) > MOST_BYTES:
-        raise ConfigError(f"the order has {len(text):,} bytes, more than {MOST_BYTES:,}; give it in several parts")
+        raise ConfigError(f"the request has {len(text):,} bytes, more than {MOST_BYTES:,}; give it in several parts")
     try:
         _write(request, text)
     except FileNotFoundError:
@@ -111,7 +115,9 @@ def _awaited(folder: Path, answer: Path, wait_s: float) -> dict[str, Any] | None
     while (found := _read_answer(answer)) is None and time.monotonic() < give_up_at:
         if time.monotonic() >= look_at:
             if holding(folder) is None and (found := _read_answer(answer)) is None:
-                raise ConfigError(f"{folder}: its crawl ended before it answered; the order may not have been obeyed")
+                raise ConfigError(
+                    f"{folder}: its crawl ended before it answered; the action may not have been executed"
+                )
             look_at = time.monotonic() + _LOOK_S
         time.sleep(_POLL_S)
     return found
@@ -146,7 +152,7 @@ def _write(path: Path, text: str) -> None:
 
 
 class Mailbox:
-    """The orders for the process that crawls a folder. Without a folder, or if it cannot be written, there are none."""
+    """The actions for the process that crawls a folder. Without a folder, or if it cannot be written, there are none."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = None if folder is None else control_folder(folder)
@@ -159,11 +165,11 @@ class Mailbox:
                 else:
                     self._folder.chmod(0o700)
 
-    def take(self) -> list[tuple[str, Order]]:
-        """Return the orders that have arrived, the oldest first, each with its number. Each must be answered."""
+    def take(self) -> list[tuple[str, Action]]:
+        """Return the actions that have arrived, the oldest first, each with its number. Each must be answered."""
         return list(self._taken()) if self._folder is not None else []
 
-    def _taken(self) -> Iterator[tuple[str, Order]]:
+    def _taken(self) -> Iterator[tuple[str, Action]]:
         for name in self._names():
             found = _NAME.fullmatch(name)
             if found is None:
@@ -172,11 +178,11 @@ class Mailbox:
             request = self._read(name)
             if request is None or not _deleted(self._path(name)):  # void, or the sender has withdrawn it
                 continue
-            order = _order(request)
-            if order is None:
-                self.answer(found[1], "this version does not know the order; use the same version everywhere", True)
+            action = _action(request)
+            if action is None:
+                self.answer(found[1], "this version does not know the action; use the same version everywhere", True)
             else:
-                yield found[1], order
+                yield found[1], action
 
     def _names(self) -> list[str]:
         assert self._folder is not None
@@ -222,8 +228,8 @@ def _read_own(path: Path) -> bytes:
         return file.read(MOST_BYTES)
 
 
-def _order(request: Mapping[str, Any]) -> Order | None:
-    do, by, values = (request.get(key) for key in ("do", "by", "values"))
-    if do not in ORDERS or not isinstance(by, str) or not isinstance(values, dict):
+def _action(request: Mapping[str, Any]) -> Action | None:
+    name, by, values = (request.get(key) for key in ("action", "by", "values"))
+    if name not in ACTIONS or not isinstance(by, str) or not isinstance(values, dict):
         return None
-    return Order(do, by[:_MOST_BY], values)
+    return Action(name, by[:_MOST_BY], values)

@@ -2,7 +2,7 @@
 
 In the table `meta`, `options` has the present options. If a resume has changed any, `options N` has those that hold from run N on,
 with the time and the digests of the user's strategy files. Three readers need them: the replay of a log that was written under
-other options, the audit of politeness, and the next resume, which compares. If an order to the running crawl has changed delays of
+other options, the audit of politeness, and the next resume, which compares. If an action of the user has changed delays of
 sites, `sites N` has the settings of single sites before it and after it, with the time, for the audit.
 """
 
@@ -99,22 +99,22 @@ def options_of_runs(meta: Mapping[str, str]) -> list[RunOptions]:
 
 
 def options_over_time(meta: Mapping[str, str]) -> list[RunOptions]:
-    """Return what `options_of_runs` returns, with a further entry for each order that has changed delays of single sites."""
-    runs, orders = options_of_runs(meta), [order for _, order in _orders(meta)]
+    """Return what `options_of_runs` returns, with a further entry for each action that has changed delays of single sites."""
+    runs, actions = options_of_runs(meta), [action for _, action in _actions(meta)]
     found = []
     for run, until in zip(runs, [*(run.since for run in runs[1:]), math.inf], strict=True):
         during = [
-            order for order in orders if order["since"] < until and (order["since"] >= run.since or run is runs[0])
+            action for action in actions if action["since"] < until and (action["since"] >= run.since or run is runs[0])
         ]
         first = run._replace(options=_with_sites(run.options, during[0]["before"])) if during else run
         found.append(first)
-        for order in during:
-            found.append(run._replace(since=order["since"], options=_with_sites(run.options, order["sites"])))
+        for action in during:
+            found.append(run._replace(since=action["since"], options=_with_sites(run.options, action["sites"])))
     return found
 
 
-def _orders(meta: Mapping[str, str]) -> list[tuple[int, dict[str, Any]]]:
-    """Return the orders that have changed delays, each with its number, in their order."""
+def _actions(meta: Mapping[str, str]) -> list[tuple[int, dict[str, Any]]]:
+    """Return the actions that have changed delays, each with its number, in their order."""
     found = ((int(key.removeprefix(SITES)), value) for key, value in meta.items() if key.startswith(SITES))
     return [(number, json.loads(value)) for number, value in sorted(found)]
 
@@ -128,22 +128,22 @@ def _tables(sites: Mapping[str, Mapping[str, Any]]) -> SiteTables:
 
 
 def changed_sites(number: int, before: SiteTables, after: SiteTables, now: float) -> dict[str, str]:
-    """Return the key of `meta` for an order that changes delays of single sites now. `number`: later orders have larger ones."""
+    """Return the key of `meta` for an action that changes delays of single sites now. `number`: later actions have larger ones."""
     values = {"since": now, "before": _as_values(before), "sites": _as_values(after)}
     return {f"{SITES}{number}": json.dumps(values)}
 
 
-def merged_orders(metas: Sequence[Mapping[str, str]], options: CrawlOptions) -> dict[str, str]:
-    """Return the keys of `meta` for orders that several partitions have executed, each a moment apart from the others. Between the first
-    and the last of these moments, the shorter of the delays before and after the order counts."""
+def merged_actions(metas: Sequence[Mapping[str, str]], options: CrawlOptions) -> dict[str, str]:
+    """Return the keys of `meta` for actions that several partitions have executed, each a moment apart from the others. Between the first
+    and the last of these moments, the shorter of the delays before and after the action counts."""
     by_number: dict[int, list[dict[str, Any]]] = {}
     for meta in metas:
-        for number, order in _orders(meta):
-            by_number.setdefault(number, []).append(order)
+        for number, action in _actions(meta):
+            by_number.setdefault(number, []).append(action)
     found: dict[str, str] = {}
-    for number, orders in by_number.items():
-        before, after = (_tables(orders[0][name]) for name in ("before", "sites"))
-        moments = [order["since"] for order in orders]
+    for number, actions in by_number.items():
+        before, after = (_tables(actions[0][name]) for name in ("before", "sites"))
+        moments = [action["since"] for action in actions]
         between = _shorter(before, after, options)
         found |= changed_sites(2 * number, before, between, min(moments))
         found |= changed_sites(2 * number + 1, between, after, max(moments))

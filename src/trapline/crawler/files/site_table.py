@@ -1,6 +1,6 @@
 """The numbers of all sites of a crawl, for people: pages, delays, estimates, failures. The dashboard shows them as a table.
 
-DIR/live/sites     written by the process that crawls, when an order asks for it (`write`)
+DIR/live/sites     written by the process that crawls, when the dashboard asks for it (`write`)
 DIR/snapshot/N     otherwise the newest snapshot has them, as of its moment
 
 Both are read without compiled code: the files say what their fields are. A row is a site, in the order of the table `site`.

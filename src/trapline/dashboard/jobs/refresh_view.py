@@ -31,6 +31,7 @@ def refresh(folder: str) -> dict[str, Any]:
         "signals": [_signal(count) for count in record.signals],
         "access_counts": [_signal(count) for count in record.access_counts],
         "trust": [_trust(believed) for believed in record.trust[:_MOST_TRUST]],
+        "due": {**record.due._asdict(), "best": [page._asdict() for page in record.due.best]},
     }
 
 

@@ -4,7 +4,7 @@
 
 import { ApiError, get, post, query } from "./api.js";
 import { byId, el, heading, nothing, setHidden, setText } from "./dom.js";
-import { ORDERS, ask, prepareDialog, say } from "./confirm.js";
+import { ACTIONS, ask, prepareDialog, say } from "./confirm.js";
 import { Progress } from "./progress.js";
 import { watch } from "./stream.js";
 import { clock, counted, duration, sentence, threeDigits, words } from "./units.js";
@@ -56,7 +56,7 @@ function context() {
     api: (path) => `/api/${crawl.id}/${path}`,
     href: (name, values, ...rest) => href(crawl.id, name, values, ...rest),
     keep: (name, values, ...rest) => history.replaceState(null, "", href(crawl.id, name, values, ...rest)),
-    ask: (order) => ask({ crawl: crawl.id, ...order }),
+    ask: (action) => ask({ crawl: crawl.id, ...action }),
   };
 }
 
@@ -253,8 +253,8 @@ function prepare() {
   byId("crawls").addEventListener("change", (event) => {
     location.hash = href(Number(event.target.value), "overview");
   });
-  byId("pause").addEventListener("click", () => ask({ crawl: shown.crawl.id, ...ORDERS[shown.overview.paused ? "continue" : "pause"]() }));
-  byId("stop").addEventListener("click", () => ask({ crawl: shown.crawl.id, ...ORDERS.stop() }));
+  byId("pause").addEventListener("click", () => ask({ crawl: shown.crawl.id, ...ACTIONS[shown.overview.paused ? "continue" : "pause"]() }));
+  byId("stop").addEventListener("click", () => ask({ crawl: shown.crawl.id, ...ACTIONS.stop() }));
   document.addEventListener("visibilitychange", () => (document.hidden ? rest() : resume()));
   window.addEventListener("hashchange", async () => {
     if (location.hash.startsWith("#token=")) return takeToken().then(begin);

@@ -1,4 +1,4 @@
-// The dialog in which every action is confirmed, and the orders that the dashboard can give to a crawl.
+// The dialog in which every action is confirmed, and the actions that the dashboard offers.
 
 import { byId, el, setText } from "./dom.js";
 import { post } from "./api.js";
@@ -13,9 +13,9 @@ function valuesOf(form) {
   return Object.fromEntries([...form.elements].filter((one) => one.name).map((one) => [one.name, one.value.trim()]));
 }
 
-// `order(values)` makes the body of the request from the fields, or throws an error with a sentence for the user.
-export function ask({ crawl, title, text, button, danger = false, fields = [], order, done = () => {} }) {
-  asked = { crawl, order, done };
+// `request(values)` makes the body of the request from the fields, or throws an error with a sentence for the user.
+export function ask({ crawl, title, text, button, danger = false, fields = [], request, done = () => {} }) {
+  asked = { crawl, request, done };
   setText(byId("dialog-title"), title);
   setText(byId("dialog-text"), text);
   byId("dialog-fields").replaceChildren(...fields.map(field));
@@ -34,9 +34,9 @@ export function say(text) {
 }
 
 async function send() {
-  const { crawl, order, done } = asked, confirm = byId("dialog-confirm");
+  const { crawl, request, done } = asked, confirm = byId("dialog-confirm");
   try {
-    const body = order(valuesOf(byId("dialog-form")));
+    const body = request(valuesOf(byId("dialog-form")));
     confirm.disabled = true;
     setText(byId("dialog-error"), "");
     const { answer } = await post(`/api/${crawl}/actions`, { ...body, confirm: true });
@@ -58,7 +58,7 @@ export function prepareDialog() {
   byId("dialog-cancel").addEventListener("click", () => byId("dialog").close());
 }
 
-// ---- The orders.
+// ---- The actions.
 
 const siteField = (value) => ({ name: "site", label: "Site", value, required: true, placeholder: "example.org or *.example.org", spellcheck: "false" });
 
@@ -74,42 +74,42 @@ function urls(text) {
   return found;
 }
 
-export const ORDERS = {
+export const ACTIONS = {
   pause: () => ({
     title: "Pause the crawl?", button: "Pause",
     text: "Visits end after their current page. Nothing more is requested until you continue. The clock of --max-time goes on.",
-    order: () => ({ do: "pause" }),
+    request: () => ({ action: "pause" }),
   }),
   continue: () => ({
     title: "Continue the crawl?", button: "Continue",
     text: "The crawl requests pages again. It keeps the delays of all sites.",
-    order: () => ({ do: "continue" }),
+    request: () => ({ action: "continue" }),
   }),
   stop: () => ({
     title: "Stop the crawl?", button: "Stop", danger: true,
     text: "The crawl ends after the pages that it is fetching now, and saves its state. To go on later: trapline crawl --resume DIR.",
-    order: () => ({ do: "stop" }),
+    request: () => ({ action: "stop" }),
   }),
   block: (site = "") => ({
     title: "Block a site?", button: "Block", danger: true, fields: [siteField(site)],
     text: "The crawl requests nothing more from this site until you unblock it. Pages that it already has stay.",
-    order: (values) => ({ do: "block", site: values.site }),
+    request: (values) => ({ action: "block", site: values.site }),
   }),
   unblock: (site = "") => ({
     title: "Unblock a site?", button: "Unblock", fields: [siteField(site)],
     text: "The crawl visits this site again, also if it had abandoned the site after failures.",
-    order: (values) => ({ do: "unblock", site: values.site }),
+    request: (values) => ({ action: "unblock", site: values.site }),
   }),
   delay: (site = "", delay = "") => ({
     title: "Change the delay of a site?", button: "Change the delay",
     text: "The time between two visits to this site. A longer Crawl-delay in its robots.txt wins, and so does a longer --ip-delay.",
     fields: [siteField(site), { name: "delay", label: "Delay", value: delay, required: true, placeholder: "5 s" }],
-    order: (values) => ({ do: "delay", site: values.site, delay_s: seconds(values.delay) }),
+    request: (values) => ({ action: "delay", site: values.site, delay_s: seconds(values.delay) }),
   }),
   add_seeds: () => ({
     title: "Add seeds?", button: "Add seeds",
     text: "The crawl fetches these pages as soon as it may, and their sites become part of its scope.",
     fields: [{ name: "urls", label: "URLs, one per line", rows: 5, required: true, placeholder: "https://example.org/", spellcheck: "false" }],
-    order: (values) => ({ do: "add_seeds", urls: urls(values.urls) }),
+    request: (values) => ({ action: "add_seeds", urls: urls(values.urls) }),
   }),
 };

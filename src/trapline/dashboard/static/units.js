@@ -20,6 +20,9 @@ export function threeDigits(value) {
 export const brief = (value) =>
   (missing(value) ? NONE : value.toLocaleString("en", { maximumSignificantDigits: Math.abs(value) >= 1000 ? 12 : 4 }));
 
+// A number of any magnitude, such as the value of a page to a policy.
+export const smallNumber = (value) => (missing(value) || Math.abs(value) >= 1e-3 || value === 0 ? brief(value) : value.toExponential(1));
+
 export const timeUnit = (seconds) => TIMES.find(([size]) => seconds >= 2 * size) ?? TIMES[3];
 
 export function duration(seconds) {

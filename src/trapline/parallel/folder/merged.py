@@ -24,7 +24,7 @@ from trapline.crawler.engine.records import BLOCKED, CrawlProgress
 from trapline.crawler.engine.row_kinds import IS_FETCHED
 from trapline.crawler.files.layout import DATABASE, FORMAT, connect, new_database, read_only
 from trapline.crawler.files.reading import HAS_LINKS
-from trapline.crawler.files.run_options import RUN, merged_orders
+from trapline.crawler.files.run_options import RUN, merged_actions
 from trapline.crawler.inspect.database_reader import meta, opened
 from trapline.crawler.store.database import INDEXES, PROCESSOR, SEED
 from trapline.errors import ConfigError
@@ -340,7 +340,7 @@ def _meta(manifest: Manifest, parts: list[Path], state: dict[str, int]) -> dict[
         ),
         **{key: value for one in kept for key, value in one.items() if key.startswith(SEED)},
         **{key: value for key, value in kept[0].items() if key.startswith(RUN)},
-        **merged_orders(kept, manifest.options),
+        **merged_actions(kept, manifest.options),
         **{
             f"{key} {part.name}": value
             for part, one in zip(parts, kept, strict=True)

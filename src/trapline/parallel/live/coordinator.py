@@ -30,8 +30,8 @@ from trapline.crawler.engine.status import (
 )
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel import MOST_PROCESSES
+from trapline.parallel.live.action_relay import ActionRelay
 from trapline.parallel.live.control import WATCHER
-from trapline.parallel.live.order_relay import OrderRelay
 from trapline.parallel.live.page_budget import PageBudget
 from trapline.parallel.live.partition_report import (
     NOTHING,
@@ -95,7 +95,7 @@ class Coordinator:
         self._began: float | None = None  # when the first partition connected
         self._done: Sequence[object] = ()  # what each partition had done when that last changed
         self._moved_at = self._looked_at = 0.0
-        self.orders: OrderRelay | None = None  # set by its owner; None: the crawl takes no orders
+        self.actions: ActionRelay | None = None  # set by its owner; None: the crawl accepts no actions
 
     async def listen(self, host: str) -> Address:
         self._server, address = await listen(host, self._own, self._called)
@@ -110,8 +110,8 @@ class Coordinator:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_ROUND_S):
                     await self._counted.wait()
-            if self.orders is not None:
-                self.orders.poll(self._membership.absent, bool(self.stopped_by), self.interrupt)
+            if self.actions is not None:
+                self.actions.poll(self._membership.absent, bool(self.stopped_by), self.interrupt)
             pause_s = _ROUND_S if self.stopped_by else self._decide()
             answers = list(self.answers.values())
             status = together.status(self.progress.values(), answers, self.seconds, self.doing, list(self._notes))
@@ -145,7 +145,7 @@ class Coordinator:
 
     @property
     def is_paused(self) -> bool:
-        return self.orders is not None and self.orders.is_paused
+        return self.actions is not None and self.actions.is_paused
 
     @property
     def progress(self) -> dict[int, CrawlProgress]:
@@ -281,8 +281,8 @@ class Coordinator:
             self._admit(line, message["address"])
             return
         if "obeyed" in message:
-            if self.orders is not None:
-                self.orders.answered(line.partition, message["obeyed"])
+            if self.actions is not None:
+                self.actions.answered(line.partition, message["obeyed"])
             return
         answer = PartitionReport.read(message["answer"])
         self.answers[line.partition] = answer
@@ -302,14 +302,14 @@ class Coordinator:
             self.trouble, self._were_there = "", True
         if self._termination.round:  # the present round would never be complete: this partition was not asked in it
             self.count()
-        if self.orders is not None:
-            self.orders.admitted(line.partition)
+        if self.actions is not None:
+            self.actions.admitted(line.partition)
         if self.stopped_by:
             send_order(line, stop=self.stopped_by)
 
-    def send_control(self, partition: int, order: Mapping[str, Any]) -> None:
-        """Send an order of the user to a partition."""
-        self._membership.send_order(partition, control=order)
+    def send_control(self, partition: int, action: Mapping[str, Any]) -> None:
+        """Send an action of the user to a partition."""
+        self._membership.send_order(partition, control=action)
 
     # ---- connections of watchers
 

@@ -16,7 +16,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trapline.crawler.control.order_desk import Counts
+from trapline.crawler.control.action_handler import Counts
 from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.engine.crawler import Crawler
 from trapline.crawler.engine.other_partitions import Exchanged, PartitionServices
@@ -24,7 +24,7 @@ from trapline.crawler.engine.partition_member import Obey
 from trapline.crawler.engine.records import PartitionTraffic, PendingLink
 from trapline.crawler.engine.run import Show
 from trapline.crawler.engine.status import INTERRUPTED, CrawlStatus
-from trapline.crawler.files.control_mailbox import Order
+from trapline.crawler.files.control_mailbox import Action
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.robots.site_robots import RobotsResponse
 from trapline.errors import ConfigError
@@ -274,15 +274,15 @@ class LiveMember:
             signal.raise_signal(signal.SIGINT)
 
     def _control(self, line: SecureStream, given: dict[str, Any]) -> None:
-        """Execute an order of the user, and answer when it is on disk."""
+        """Execute an action of the user, and answer when it is on disk."""
         number = given["number"]
 
         def done(counts: Counts, refused: str = "") -> None:
-            with suppress(OSError):  # the coordinator is gone; it sends the order again when it is back
+            with suppress(OSError):  # the coordinator is gone; it sends the action again when it is back
                 self._say(line, obeyed={"number": number, "counts": dict(counts), "refused": refused})
 
         try:
-            self._execute(Order(given["do"], given["by"], given["values"]), done, number)
+            self._execute(Action(given["action"], given["by"], given["values"]), done, number)
         except ConfigError as error:
             done({}, str(error))
 

@@ -19,13 +19,13 @@ from pathlib import Path
 
 import uvloop
 
-from trapline.crawler.control.order_desk import OrderDesk
-from trapline.crawler.control.site_orders import tables_after
+from trapline.crawler.control.action_handler import ActionHandler
+from trapline.crawler.control.site_actions import tables_after
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import CrawlProgress
 from trapline.crawler.engine.status import INTERRUPTED, TERMINATED, CrawlStatus, interrupts
 from trapline.crawler.engine.status_reporter import StatusWriter
-from trapline.crawler.files.control_mailbox import Order
+from trapline.crawler.files.control_mailbox import Action
 from trapline.crawler.files.event_log import EventLog
 from trapline.crawler.files.layout import DATABASE
 from trapline.crawler.files.lock import take
@@ -34,9 +34,9 @@ from trapline.crawler.files.status_file import StatusFile
 from trapline.crawler.inspect.summary import strategy_name
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel.folder.manifest import Manifest, check_mark
+from trapline.parallel.live.action_relay import ActionRelay
 from trapline.parallel.live.control import announced
 from trapline.parallel.live.coordinator import COORDINATOR, RESIZED, Coordinator, CrawlLimits
-from trapline.parallel.live.order_relay import OrderRelay
 from trapline.parallel.live.partition_report import Together
 from trapline.parallel.live.worker import COMMAND, WorkerTask
 from trapline.parallel.transport.wire import Address, Pass
@@ -105,9 +105,9 @@ class _Supervisor:
         self.manifest, self._launch, self._log = manifest, launch, _log(manifest)
         self._token = secrets.token_hex(16)
         self.coordinator = _coordinator(manifest, self._token, before, seconds)
-        desk, members = OrderDesk(manifest.folder, self._log), self.coordinator.members
-        self.coordinator.orders = OrderRelay(desk, members, self._keep_sites, self.coordinator.send_control)
-        self.coordinator.orders.is_paused = paused
+        handler, members = ActionHandler(manifest.folder, self._log), self.coordinator.members
+        self.coordinator.actions = ActionRelay(handler, members, self._keep_sites, self.coordinator.send_control)
+        self.coordinator.actions.is_paused = paused
         self._runs: dict[int, asyncio.Future[tuple[int, str]]] = {}  # partitions that are running
         self._cutting: asyncio.Task[None] | None = None  # set if the crawl must end at once
 
@@ -173,14 +173,14 @@ class _Supervisor:
             self.coordinator.trouble = f"partition {task.partition} died ({_how(code)}) and is being restarted"
             self._log.note("warning", "partition_restarted", self.coordinator.trouble, partition=task.partition)
 
-    def _keep_sites(self, order: Order) -> None:
-        """Keep the settings of sites after an order, for all partitions and for a resume."""
+    def _keep_sites(self, action: Action) -> None:
+        """Keep the settings of sites after an action, for all partitions and for a resume."""
         options = self.manifest.options
-        self.manifest = replace(self.manifest, options=replace(options, sites=tables_after(options, order)))
+        self.manifest = replace(self.manifest, options=replace(options, sites=tables_after(options, action)))
         self.manifest.write()
 
     def _present(self, task: WorkerTask) -> WorkerTask:
-        """Return the task with what orders have changed since it was made."""
+        """Return the task with what actions have changed since it was made."""
         options = part_options(self.manifest.options, self.manifest.partitioning.partitions)
         return replace(task, options=options.to_json(), paused=self.coordinator.is_paused)
 

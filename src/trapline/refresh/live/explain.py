@@ -1,7 +1,10 @@
-"""Explanations, for people, of why a page is or is not crawled again now. It changes nothing. Policies run uncompiled here."""
+"""Explanations, for people, of why a page is or is not crawled again now, and which pages are due. It changes nothing. Policies run
+uncompiled here."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from trapline.refresh.core.evidence import access_rate
 from trapline.refresh.core.layout import AUDITED, AWAY, CHOSEN, HOT, LEVELS, NORMAL, SHUT, WAITS, PolicyView
@@ -11,6 +14,34 @@ from trapline.refresh.policy import Policy
 
 _PLACES = {WAITS: "waits", HOT: "competes", CHOSEN: "is being crawled", AWAY: "waits after a failure"}
 _DAY_S = 86_400.0
+
+
+class DuePages(NamedTuple):
+    """Which pages are due, by their values at their last evaluation."""
+
+    pages: int  # all pages that are crawled again
+    due: int  # worth as much as recently chosen pages or, if the policy has due times, due now
+    signalled: int  # a signal has come since the last crawl
+    failed: int  # wait after a failure
+    best: list[int]  # pages, the best first
+    values: list[float]  # their values; if the policy has due times, the seconds for which they have been due
+
+
+def due_pages(memory: Memory, at_s: float, most: int) -> DuePages:
+    """Return which pages are due, with at most `most` of the best."""
+    s = memory.state
+    queued = s.page[s.page["place"] < CHOSEN]
+    values = s.value["key"][s.site["block"][queued["site"]] + queued["value_pos"]] + (at_s if memory.still else 0.0)
+    best = np.argsort(-values, kind="stable")[:most]
+    least = 0.0 if memory.still else float(s.run[0].price)
+    return DuePages(
+        pages=len(s.page),
+        due=int((values >= least).sum()),
+        signalled=int((s.page["signals"] > 0).sum()),
+        failed=int((s.page["place"] == AWAY).sum()),
+        best=queued["id"][best].tolist(),
+        values=values[best].tolist(),
+    )
 
 
 def explain(memory: Memory, policy: Policy, slot: int, at_s: float, started: float) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from trapline.refresh.core.layout import AWAY, CHOSEN, OPEN, SHUT, UNVERIFIED
 from trapline.refresh.live import moving
 from trapline.refresh.live.calls import NOTHING, LoggedCall, RefreshLog, carry_out, check, read
 from trapline.refresh.live.channels import NOT_VERIFIED, Channels, ahead
-from trapline.refresh.live.explain import explain
+from trapline.refresh.live.explain import DuePages, due_pages, explain
 from trapline.refresh.live.memory import Memory, RefreshRules
 from trapline.refresh.live.snapshot import RefreshSnapshot, load, save
 from trapline.refresh.policy import Policy
@@ -257,6 +257,10 @@ class Refresher:
     def explain(self, page: int, now: float) -> dict[str, Any]:
         """Return the evidence about a page, for people. Changes nothing."""
         return explain(self.memory, self.policy, self.memory.slot(self._joined(page)), self._at(now), self.started)
+
+    def due(self, most: int) -> DuePages:
+        """Return which pages are due at the time of the last event, for people: numbers, and at most `most` of the best."""
+        return due_pages(self.memory, self.memory.now, most)
 
     # ---- durability
 

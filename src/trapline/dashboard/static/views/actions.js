@@ -1,6 +1,6 @@
 // All actions in one place. Each is confirmed in a dialog, and written to the log of the crawl.
 
-import { ORDERS } from "../confirm.js";
+import { ACTIONS } from "../confirm.js";
 import { el, heading, hint, nothing, setHidden, setText } from "../dom.js";
 
 const CARDS = [
@@ -13,13 +13,13 @@ const CARDS = [
 
 export function open({ crawl, ask }) {
   const buttons = new Map();
-  const button = ([order, text, kind]) => {
-    const made = el("button", { type: "button", class: kind, click: () => ask(ORDERS[order]()) }, text);
-    buttons.set(order, made);
+  const button = ([action, text, kind]) => {
+    const made = el("button", { type: "button", class: kind, click: () => ask(ACTIONS[action]()) }, text);
+    buttons.set(action, made);
     return made;
   };
-  const cards = el("div", { class: "cards" }, CARDS.map(([title, about, orders]) =>
-    el("section", {}, el("h3", {}, title), hint(about), el("div", { class: "buttons left" }, orders.map(button)))));
+  const cards = el("div", { class: "cards" }, CARDS.map(([title, about, actions]) =>
+    el("section", {}, el("h3", {}, title), hint(about), el("div", { class: "buttons left" }, actions.map(button)))));
   const why = el("p"), refused = nothing("Actions are not possible now.");
   refused.append(why);
 
@@ -27,7 +27,7 @@ export function open({ crawl, ask }) {
     const reason = !crawl.can_act ? "This dashboard was started with --read-only." : state !== "running" ? "The crawl is not running." : "";
     setText(why, reason);
     setHidden(refused, !reason);
-    for (const [order, one] of buttons) one.disabled = Boolean(reason) || (order === "pause" && paused) || (order === "continue" && !paused);
+    for (const [action, one] of buttons) one.disabled = Boolean(reason) || (action === "pause" && paused) || (action === "continue" && !paused);
   };
   setHidden(refused, crawl.can_act);
   const element = el("section", {}, heading("Actions"),

@@ -3,7 +3,7 @@
 import { job } from "../api.js";
 import { LineChart } from "../chart.js";
 import { el, facts, foreign, heading, hint, nothing, table } from "../dom.js";
-import { count, duration, percent, threeDigits, words } from "../units.js";
+import { count, duration, percent, smallNumber, threeDigits } from "../units.js";
 
 const REFRESH_MS = 30000;
 
@@ -37,11 +37,18 @@ function charts({ freshness, fetches }) {
   return [fresh, pages, changed].map((one) => one.element);
 }
 
-const value = (name, one) => (typeof one !== "number" ? String(one ?? "–") : name.endsWith("_s") ? duration(one) : Number.isInteger(one) ? count(one) : threeDigits(one));
-
-function due(found) {
-  const rows = Object.entries(found ?? {}).map(([name, one]) => [words(name.replace(/_s$/, "")), value(name, one)]);
-  return rows.length ? [el("h3", {}, "Due"), facts(rows)] : [];
+function due({ pages, due, signalled, failed, by_time: byTime, best }) {
+  const now = Date.now() / 1000;
+  const columns = [
+    { name: "Page", first: true, class: "origin", cell: (one) => foreign(one.url) },
+    { name: "Copy", cell: (one) => `${duration(Math.max(0, now - one.copied_at))} old` },
+    { name: "Signals since", cell: (one) => count(one.signals) },
+    byTime ? { name: "Due", cell: (one) => (one.value < 0 ? `in ${duration(-one.value)}` : `for ${duration(one.value)}`) } : { name: "Value", cell: (one) => smallNumber(one.value) },
+  ];
+  const what = byTime ? "" : "A page is due if it is worth as much to the policy as the pages that were refetched lately. ";
+  const numbers = [["Due now", count(due)], ["Of all refetched pages", count(pages)], ["With signals since their last fetch", count(signalled)], ["Waiting after a failure", count(failed)]];
+  return [el("h3", {}, "What is due"), hint(what, "As of the last commit; sites may have to wait for their delays."), facts(numbers),
+    best.length ? table("The pages that are refetched next", columns, best) : nothing("No page waits to be refetched.")];
 }
 
 function signalTable(title, rows) {
@@ -59,7 +66,7 @@ export function open(context) {
     const signals = [...signalTable("Signals by outcome", record.signals), ...signalTable("Access counts by outcome", record.access_counts)];
     const policy = record.policy ? `Policy: ${record.policy}. ` : "";
     body.replaceChildren(hint(policy, "Freshness is inferred from the next fetch of a page. Copies that were not fetched again count as fresh."),
-      el("div", { class: "charts" }, charts(record)), ...due(record.due ?? context.overview?.refresh), el("h3", {}, "Trust in sites and channels"), trust, ...signals);
+      el("div", { class: "charts" }, charts(record)), ...due(record.due), el("h3", {}, "Trust in sites and channels"), trust, ...signals);
   }
 
   async function load() {

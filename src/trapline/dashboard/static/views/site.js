@@ -1,7 +1,7 @@
 // One site: its state, what was fetched from it lately, its settings, its robots.txt, and the actions for it.
 
 import { get } from "../api.js";
-import { ORDERS } from "../confirm.js";
+import { ACTIONS } from "../confirm.js";
 import { el, facts, foreign, heading, hint, nothing, setText, table, tile } from "../dom.js";
 import { bytes, count, counted, duration, moment, shortTime, utc, words } from "../units.js";
 import { nextVisit, state } from "./sites.js";
@@ -44,10 +44,10 @@ function setting(name, value) {
 function actionsFor(site, { crawl, overview, ask }, reload) {
   if (!crawl.can_act || overview?.state !== "running") return null;
   const name = host(site.origin), isOut = ["blocked", "abandoned"].includes(site.state);
-  const button = (text, order, danger = false) => el("button", { type: "button", class: danger ? "danger" : null, click: () => ask({ ...order, done: reload }) }, text);
+  const button = (text, action, danger = false) => el("button", { type: "button", class: danger ? "danger" : null, click: () => ask({ ...action, done: reload }) }, text);
   return el("div", { class: "buttons left" },
-    isOut ? button("Unblock", ORDERS.unblock(name)) : button("Block", ORDERS.block(name), true),
-    button("Change the delay", ORDERS.delay(name, site.delay_s === null ? "" : `${site.delay_s} s`)));
+    isOut ? button("Unblock", ACTIONS.unblock(name)) : button("Block", ACTIONS.block(name), true),
+    button("Change the delay", ACTIONS.delay(name, site.delay_s === null ? "" : `${site.delay_s} s`)));
 }
 
 function lists(site) {

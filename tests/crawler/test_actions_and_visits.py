@@ -1,4 +1,4 @@
-"""Orders meet visits in every state: in virtual time, with a server that the test plays."""
+"""Actions meet visits in every state: in virtual time, with a server that the test plays."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -10,7 +10,7 @@ from tests.crawler.stage import NO_ROBOTS, A, B, Stage, Wire, links
 from trapline.crawler.control.crawl_control import CrawlControl
 from trapline.crawler.discovery.site_settings import SiteSettings
 from trapline.crawler.engine.options import RefreshOptions
-from trapline.crawler.files.control_mailbox import Order
+from trapline.crawler.files.control_mailbox import Action
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
 
@@ -27,8 +27,8 @@ def control_of(stage: Stage) -> CrawlControl:
     return CrawlControl(crawl, parts, lambda: stage.crawler.stop("terminated"))
 
 
-def order(stage: Stage, do: str, **values: Any) -> dict[str, int]:
-    counts = dict(control_of(stage).execute(Order(do, "me", values)))
+def action(stage: Stage, name: str, **values: Any) -> dict[str, int]:
+    counts = dict(control_of(stage).execute(Action(name, "me", values)))
     stage.passes(0.0)
     return counts
 
@@ -72,11 +72,11 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("do", ["block", "pause"])
-def test_no_request_follows_in_any_state_of_a_visit(stage: Stage, state: Callable[[Stage], Wire], do: str) -> None:
+@pytest.mark.parametrize("name", ["block", "pause"])
+def test_no_request_follows_in_any_state_of_a_visit(stage: Stage, state: Callable[[Stage], Wire], name: str) -> None:
     wire = state(stage)
     sent = list(wire.targets)
-    order(stage, do, **({"site": "a.test"} if do == "block" else {}))
+    action(stage, name, **({"site": "a.test"} if name == "block" else {}))
     goes_on(stage, wire)
     assert wire.targets == sent
     assert len(stage.wires) == 1
@@ -86,12 +86,12 @@ def test_no_request_follows_in_any_state_of_a_visit(stage: Stage, state: Callabl
 @pytest.mark.parametrize("state", STATES)
 def test_a_continued_crawl_fetches_the_rest_after_the_delay(stage: Stage, state: Callable[[Stage], Wire]) -> None:
     wire = state(stage)
-    order(stage, "pause")
+    action(stage, "pause")
     assert stage.crawler.waits_for.startswith("paused")
     goes_on(stage, wire)
     ended_at = stage.loop.time()
     assert not stage.over
-    order(stage, "continue")
+    action(stage, "continue")
     stage.passes(DELAY_S)
     assert len(stage.wires) == 2
     assert stage.loop.time() >= ended_at
@@ -104,12 +104,12 @@ def test_a_continued_crawl_fetches_the_rest_after_the_delay(stage: Stage, state:
 
 def test_a_blocked_site_is_visited_again_after_unblock_and_its_delay(stage: Stage) -> None:
     wire = stage.opens()
-    order(stage, "add_seeds", urls=[f"{B}/"])  # else nothing would be left to fetch
-    assert order(stage, "block", sites=["a.test"]) == {"sites": 1}
-    assert order(stage, "block", site="a.test") == {"sites": 0}
+    action(stage, "add_seeds", urls=[f"{B}/"])  # else nothing would be left to fetch
+    assert action(stage, "block", sites=["a.test"]) == {"sites": 1}
+    assert action(stage, "block", site="a.test") == {"sites": 0}
     assert stage.crawler.tally.abandoned_sites == {"blocked": 1}
     goes_on(stage, wire)
-    assert order(stage, "unblock", site="http://a.test/1") == {"sites": 1}
+    assert action(stage, "unblock", site="http://a.test/1") == {"sites": 1}
     assert not stage.crawler.tally.abandoned_sites
     stage.passes(DELAY_S)
     assert [wire.address for wire in stage.wires] == ["127.0.0.1", "127.0.0.2", "127.0.0.1"]
@@ -118,7 +118,7 @@ def test_a_blocked_site_is_visited_again_after_unblock_and_its_delay(stage: Stag
 def test_a_host_below_a_blocked_domain_is_blocked_when_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, [f"{A}/"])
     wire = stage.opens()
-    assert order(stage, "block", site="*.example.test") == {"sites": 0}
+    assert action(stage, "block", site="*.example.test") == {"sites": 0}
     wire.answers(body=links("http://x.example.test/", f"{B}/"))
     stage.passes(0.0)
     found = stage.site("http://x.example.test")
@@ -134,7 +134,7 @@ def test_a_longer_delay_holds_from_the_end_of_the_visit_under_way(
 ) -> None:
     stage = Stage(monkeypatch, PAGES, rules=Rules(delay_s=DELAY_S, per_connection=2), pause_s=PAUSE_S)
     wire = state(stage)
-    assert order(stage, "delay", site="a.test", delay_s=40.0) == {"crawl_delays": 0}
+    assert action(stage, "delay", site="a.test", delay_s=40.0) == {"crawl_delays": 0}
     goes_on(stage, wire)
     ended_at = stage.loop.time()
     stage.passes(40.0 - 7.0 * PAUSE_S)
@@ -148,7 +148,7 @@ def test_a_longer_delay_counts_from_the_end_of_the_last_visit(monkeypatch: pytes
     stage.opens().answers()
     stage.passes(10.0)
     assert stage.crawler.active == 0
-    order(stage, "delay", site="a.test", delay_s=40.0)
+    action(stage, "delay", site="a.test", delay_s=40.0)
     stage.passes(29.5)
     assert len(stage.wires) == 1
     stage.passes(1.0)
@@ -162,13 +162,13 @@ def test_a_longer_crawl_delay_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     wire.answers(200, {"Content-Type": "text/plain"}, b"User-agent: *\nCrawl-delay: 20")
     stage.passes(20.0)
     wire.answers()
-    assert order(stage, "delay", site="a.test", delay_s=5.0) == {"crawl_delays": 1}
-    assert order(stage, "delay", site="a.test", delay_s=25.0) == {"crawl_delays": 0}
+    assert action(stage, "delay", site="a.test", delay_s=5.0) == {"crawl_delays": 1}
+    assert action(stage, "delay", site="a.test", delay_s=25.0) == {"crawl_delays": 0}
 
 
 def test_a_delay_below_that_of_the_address_is_refused(stage: Stage) -> None:
     with pytest.raises(ConfigError, match="--ip-delay 5"):
-        order(stage, "delay", site="a.test", delay_s=5)
+        action(stage, "delay", site="a.test", delay_s=5)
     assert stage.options.sites == {}
 
 
@@ -177,13 +177,13 @@ def test_seeds_that_cannot_be_fetched_are_refused(monkeypatch: pytest.MonkeyPatc
     stage = Stage(monkeypatch, PAGES, sites=blocked, own_hosts=("a.test", "b.test"))
     for url, reason in ((f"{B}/", "blocked"), ("http://c.test/", "--own-hosts"), ("mailto:x", "mailto")):
         with pytest.raises(ConfigError, match=reason):
-            order(stage, "add_seeds", urls=[f"{A}/new", url])
+            action(stage, "add_seeds", urls=[f"{A}/new", url])
     assert stage.link_resolver.find([f"{A}/new"]) == [-1]
-    assert order(stage, "add_seeds", urls=[f"{A}/new", PAGES[0]]) == {"new": 1, "known": 1}
+    assert action(stage, "add_seeds", urls=[f"{A}/new", PAGES[0]]) == {"new": 1, "known": 1}
 
 
 @pytest.mark.parametrize(
-    ("do", "values"),
+    ("name", "values"),
     [
         ("block", {}),
         ("block", {"site": "a b"}),
@@ -196,9 +196,9 @@ def test_seeds_that_cannot_be_fetched_are_refused(monkeypatch: pytest.MonkeyPatc
         ("explode", {}),
     ],
 )
-def test_an_order_with_invalid_values_changes_nothing(stage: Stage, do: str, values: dict[str, Any]) -> None:
+def test_an_action_with_invalid_values_changes_nothing(stage: Stage, name: str, values: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
-        order(stage, do, **values)
+        action(stage, name, **values)
     assert stage.outbox.meta == {}
 
 
@@ -220,8 +220,8 @@ def test_pages_of_a_blocked_site_are_not_refetched_until_it_is_unblocked(monkeyp
         return sum(len(wire.sent) for wire in stage.wires) - before
 
     assert play(30.0) > 10
-    order(stage, "block", site="a.test")
+    action(stage, "block", site="a.test")
     assert play(30.0) <= 1
     assert play(600.0) == 0
-    order(stage, "unblock", site="a.test")
+    action(stage, "unblock", site="a.test")
     assert play(30.0) > 10

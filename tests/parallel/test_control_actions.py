@@ -1,4 +1,4 @@
-"""Orders to a crawl of several partitions: all partitions obey them, also those that were away or die, and the answer adds them up."""
+"""Actions to a crawl of several partitions: all partitions obey them, also those that were away or die, and the answer adds them up."""
 
 import json
 import os
@@ -16,13 +16,13 @@ import pytest
 
 from tests.effort import slow
 from tests.parallel.processes_world import PAGES, PAGES_A_SITE, crawl, fetched, has, rows, served, wait_for
-from trapline.crawler.control.order_desk import OrderDesk
-from trapline.crawler.files.control_mailbox import Order, send
+from trapline.crawler.control.action_handler import ActionHandler
+from trapline.crawler.files.control_mailbox import Action, send
 from trapline.crawler.files.lock import holder, take
 from trapline.errors import ConfigError
 from trapline.fetch.urls import host_port, origin
 from trapline.parallel.folder.manifest import read
-from trapline.parallel.live.order_relay import OrderRelay
+from trapline.parallel.live.action_relay import ActionRelay
 from trapline.testweb import Served
 
 COMMAND = "import sys; from trapline.cli import run; sys.exit(run(sys.argv[1:]))"
@@ -34,28 +34,28 @@ class Relay:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.kept: list[Order] = []
+        self.kept: list[Action] = []
         self.sent: list[tuple[int, Mapping[str, Any]]] = []
         self.stopped: list[str] = []
         self.answers: list[str] = []
-        self.relay = OrderRelay(
-            OrderDesk(folder), range(3), self._keep, lambda to, order: self.sent.append((to, order))
+        self.relay = ActionRelay(
+            ActionHandler(folder), range(3), self._keep, lambda to, action: self.sent.append((to, action))
         )
 
-    def _keep(self, order: Order) -> None:
-        if order.values.get("site") == "":
+    def _keep(self, action: Action) -> None:
+        if action.values.get("site") == "":
             raise ConfigError("not a host name")
-        self.kept.append(order)
+        self.kept.append(action)
 
-    def order(
-        self, do: str, absent: frozenset[int] = NOBODY, is_ending: bool = False, **values: Any
+    def action(
+        self, name: str, absent: frozenset[int] = NOBODY, is_ending: bool = False, **values: Any
     ) -> threading.Thread:
-        """Give an order, and let the relay take it."""
+        """Send an action, and let the relay take it."""
         control = self.folder / "live" / "control"
 
         def give() -> None:
             try:
-                self.answers.append(send(self.folder, Order(do, "me", values)))
+                self.answers.append(send(self.folder, Action(name, "me", values)))
             except ConfigError as error:
                 self.answers.append(f"refused: {error}")
 
@@ -66,8 +66,8 @@ class Relay:
         return thread
 
     def obey(self, partition: int, refused: str = "", **counts: int) -> None:
-        """Answer the last order that was sent to the partition."""
-        number = [order["number"] for to, order in self.sent if to == partition][-1]
+        """Answer the last action that was sent to the partition."""
+        number = [action["number"] for to, action in self.sent if to == partition][-1]
         self.relay.answered(partition, {"number": number, "counts": counts, "refused": refused})
 
 
@@ -79,20 +79,20 @@ def world(tmp_path: Path) -> Iterator[Relay]:
 
 
 def test_the_answer_adds_up_those_of_all_partitions(world: Relay) -> None:
-    giving = world.order("block", site="a.org")
-    assert [order.values for order in world.kept] == [{"site": "a.org"}]
+    giving = world.action("block", site="a.org")
+    assert [action.values for action in world.kept] == [{"site": "a.org"}]
     assert [to for to, _ in world.sent] == [0, 1, 2]
     world.obey(0, sites=1)
     world.obey(1, sites=0)
-    world.obey(1, sites=7)  # the partition was sent the order twice
+    world.obey(1, sites=7)  # the partition was sent the action twice
     assert world.answers == []
     world.obey(2, sites=2)
     giving.join()
     assert world.answers == ["blocked a.org: 3 known sites are no longer visited"]
 
 
-def test_a_partition_that_was_away_gets_its_orders_when_it_is_back(world: Relay) -> None:
-    giving = world.order("pause", absent=frozenset({1}))
+def test_a_partition_that_was_away_gets_its_actions_when_it_is_back(world: Relay) -> None:
+    giving = world.action("pause", absent=frozenset({1}))
     world.obey(0, visits=1)
     world.obey(2, visits=1)
     giving.join()
@@ -107,7 +107,7 @@ def test_a_partition_that_was_away_gets_its_orders_when_it_is_back(world: Relay)
 
 
 def test_a_site_is_blocked_only_when_a_partition_that_starts_has_obeyed(world: Relay) -> None:
-    giving = world.order("block", absent=frozenset({1, 2}), site="a.org")
+    giving = world.action("block", absent=frozenset({1, 2}), site="a.org")
     assert [to for to, _ in world.sent] == [0]
     world.obey(0, sites=1)
     world.relay.admitted(1)
@@ -119,15 +119,15 @@ def test_a_site_is_blocked_only_when_a_partition_that_starts_has_obeyed(world: R
     assert world.answers == ["blocked a.org: 2 known sites are no longer visited"]
 
 
-def test_values_that_no_order_has_are_not_logged(world: Relay) -> None:
-    world.order("stop", text="x", order="x", by="x", level="x", site="a.org").join()
+def test_values_that_no_action_has_are_not_logged(world: Relay) -> None:
+    world.action("stop", text="x", action="x", by="x", level="x", site="a.org").join()
     assert world.answers == ["the crawl is stopping"]
     logged = json.loads((world.folder / "crawl.log").read_text())
-    assert (logged["event"], logged["by"], logged["site"]) == ("order_stop", "me", "a.org")
+    assert (logged["event"], logged["by"], logged["site"]) == ("action_stop", "me", "a.org")
 
 
-def test_one_refusal_refuses_the_order(world: Relay) -> None:
-    giving = world.order("add_seeds", urls=["http://a.org/"])
+def test_one_refusal_refuses_the_action(world: Relay) -> None:
+    giving = world.action("add_seeds", urls=["http://a.org/"])
     world.obey(0, new=1)
     world.obey(1, refused="its site is blocked")
     world.obey(2)
@@ -136,21 +136,21 @@ def test_one_refusal_refuses_the_order(world: Relay) -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "reason"),
+    ("action", "reason"),
     [
-        ({"do": "add_seeds", "urls": ["http://a.org/"], "absent": frozenset({1})}, "is starting"),
-        ({"do": "block", "site": ""}, "not a host name"),
-        ({"do": "pause", "is_ending": True}, "is ending"),
+        ({"name": "add_seeds", "urls": ["http://a.org/"], "absent": frozenset({1})}, "is starting"),
+        ({"name": "block", "site": ""}, "not a host name"),
+        ({"name": "pause", "is_ending": True}, "is ending"),
     ],
 )
-def test_what_cannot_be_obeyed_by_all_goes_to_none(world: Relay, order: dict[str, Any], reason: str) -> None:
-    world.order(**order).join()
+def test_what_cannot_be_obeyed_by_all_goes_to_none(world: Relay, action: dict[str, Any], reason: str) -> None:
+    world.action(**action).join()
     assert reason in world.answers[0]
     assert world.sent == []
 
 
 def test_stop_stops_the_whole_crawl(world: Relay) -> None:
-    world.order("stop").join()
+    world.action("stop").join()
     assert (world.stopped, world.answers, world.sent) == (["terminated"], ["the crawl is stopping"], [])
 
 
@@ -161,8 +161,8 @@ def host_of(url: str) -> str:
     return host_port(origin(url))[1]
 
 
-def order(folder: Path, do: str, **values: Any) -> str:
-    return send(folder, Order(do, "a test", values), wait_s=60.0)
+def action(folder: Path, name: str, **values: Any) -> str:
+    return send(folder, Action(name, "a test", values), wait_s=60.0)
 
 
 def requests(server: Served, host: str = "") -> int:
@@ -184,7 +184,7 @@ def worker_of(folder: Path) -> int:
 
 
 @slow
-def test_partitions_obey_orders_across_deaths_and_a_resume(tmp_path: Path) -> None:
+def test_partitions_obey_actions_across_deaths_and_a_resume(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     parts = [folder / "partition-0", folder / "partition-1"]
     with served(tmp_path, latency_s=0.02) as (server, arguments):
@@ -194,19 +194,19 @@ def test_partitions_obey_orders_across_deaths_and_a_resume(tmp_path: Path) -> No
         try:
             wait_for(lambda: (folder / "live" / "control").exists() and any(has(part, 1) for part in parts))
             wait_for(lambda: all(map(holder, parts)))
-            assert "paused" in order(folder, "pause")
+            assert "paused" in action(folder, "pause")
             assert_quiet(server)
             for part in parts:
                 old = worker_of(part)
                 os.kill(old, signal.SIGKILL)
                 wait_for(lambda part=part, old=old: holder(part) not in (None, old))  # type: ignore[misc]
             assert_quiet(server)
-            order(folder, "block", site=host_of(blocked))
-            order(folder, "delay", site=host_of(delayed), delay_s=0.4)
+            action(folder, "block", site=host_of(blocked))
+            action(folder, "delay", site=host_of(delayed), delay_s=0.4)
             assert read(folder).options.sites[host_of(blocked)].blocked
             wait_for(lambda: _add(folder, added) == "added 1 seed")
             before = requests(server, host_of(blocked))
-            assert order(folder, "continue") == "the crawl continues"
+            assert action(folder, "continue") == "the crawl continues"
             assert process.wait(120) == 0
         finally:
             if process.poll() is None:
@@ -224,7 +224,7 @@ def test_partitions_obey_orders_across_deaths_and_a_resume(tmp_path: Path) -> No
 
 def _add(folder: Path, url: str) -> str:
     with suppress(ConfigError):  # partitions are starting
-        return order(folder, "add_seeds", urls=[url])
+        return action(folder, "add_seeds", urls=[url])
     return ""
 
 
