@@ -369,6 +369,7 @@ def test_a_wrong_name_is_reported_in_one_line_before_the_graph_is_read(
         ("return 'high'", "", "mine.py, row 7: rank function 'rank' does not compile: No conversion from"),
         (RAISES, "", "mine.py: strategy 'mine': a rank raised ValueError: no"),
         ("return s.columns[page, 0]", 'columns=("votes",), inputs=("votes",)', "needs the input 'votes'; the inputs are: "),
+        ("return s.columns[page, 0]", 'columns=("url_length",)', "its column 'url_length' would stay 0; add 'url_length' to its inputs"),
     ],
 )  # fmt: skip
 def test_a_strategy_file_that_cannot_run_is_named_with_the_reason(

@@ -3,6 +3,8 @@ resume."""
 
 import json
 import re
+import shutil
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -136,6 +138,23 @@ def test_explain_gives_the_reason_for_a_rejected_url(world: World, url: str, why
     ((seed,),) = rows(world.folder, "select url from page where id = 0")
     assert run(["explain", str(world.folder), url.format(seed=seed)]) == 2
     assert capsys.readouterr().err.endswith(f"does not know this page, because links to it are rejected: {why}\n")
+
+
+def test_explain_names_links_that_were_left_out_whatever_their_urls(
+    world: World, tmp_path: Path, capsys: Captured
+) -> None:
+    shutil.copytree(world.folder, tmp_path / "c")
+    with closing(sqlite3.connect(tmp_path / "c" / "crawl.db")) as database, database:
+        database.execute("insert into rejected_link values ('too many', 1234)")
+        ((seed,),) = database.execute("select url from page where id = 0").fetchall()
+    assert run(["explain", str(tmp_path / "c"), f"{seed}unheard-of"]) == 2
+    hint = "it may be one of the links that were left out: 1,234 (too many new ones on one page)"
+    assert hint in capsys.readouterr().err
+
+
+def test_a_site_is_found_without_its_port(world: World, capsys: Captured) -> None:
+    assert run(["explain", str(world.folder), "127.0.0.9"]) == 0
+    assert capsys.readouterr().out.startswith(DEAF)
 
 
 def test_the_report_shows_the_numbers_and_the_first_names(world: World) -> None:

@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from trapline.crawler.engine.records import AbandonedSite
+from trapline.crawler.engine.records import FULL, TOO_MANY, AbandonedSite
 from trapline.crawler.engine.row_kinds import EXTRAS, PAGES
 from trapline.crawler.inspect.database_reader import options, scope
 from trapline.crawler.inspect.summary import REJECTED, span_of
@@ -96,7 +96,7 @@ def found(database: sqlite3.Connection, text: str) -> Target:
         raise ConfigError(f"{text}: neither an http or https URL nor a site")
     row = database.execute("select site, id, url from page where url = ?", (url,)).fetchone()
     if row is None:
-        hint = _left_out(database, url) or _nearest_page(database, url)
+        hint = _left_out(database, url) or f"{_nearest_page(database, url)}{_may_be_left_out(database)}"
         raise ConfigError(f"{url}: {hint}")
     return Target(*row)
 
@@ -106,6 +106,7 @@ def _site_named(database: sqlite3.Connection, text: str) -> Target:
     origins = [(canonical(url) or url).removesuffix("/") for url in given]
     marks = ", ".join("?" * len(origins))
     row = database.execute(f"select id, origin from site where origin in ({marks}) order by id", origins).fetchone()
+    row = row or _site_with_port(database, text)
     if row is None:
         known = database.execute(f"select origin from site limit {_MOST_CANDIDATES}").fetchall()
         raise ConfigError(
@@ -114,9 +115,22 @@ def _site_named(database: sqlite3.Connection, text: str) -> Target:
     return Target(row[0], None, row[1])
 
 
+def _site_with_port(database: sqlite3.Connection, host: str) -> tuple[int, str] | None:
+    """Return the site of a host that was named without its port. None: there is none, or more than one."""
+    sites = database.execute("select id, origin from site where instr(origin, ?)", (f"://{host}:",)).fetchmany(2)
+    return sites[0] if len(sites) == 1 else None
+
+
 def _left_out(database: sqlite3.Connection, url: str) -> str:
     reason = scope(database).admits(url)
     return f"the crawl does not know this page, because links to it are rejected: {REJECTED[reason]}" if reason else ""
+
+
+def _may_be_left_out(database: sqlite3.Connection) -> str:
+    """Return a hint at links that were rejected whatever their URLs are, if there were any."""
+    sql = "select links, reason from rejected_link where reason in (?, ?) and links > 0"
+    left_out = [f"{links:,} ({REJECTED[reason]})" for links, reason in database.execute(sql, (TOO_MANY, FULL))]
+    return f"; it may be one of the links that were left out: {', '.join(left_out)}" if left_out else ""
 
 
 def _nearest_page(database: sqlite3.Connection, url: str) -> str:

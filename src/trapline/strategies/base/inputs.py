@@ -227,6 +227,11 @@ def drawn_from(old: Floats, names: list[bytes], seed: int) -> Floats:
 def check_inputs(strategy: Strategy, has_quality: bool, has_history: bool) -> None:
     """Raise ConfigError if an input of the page rank is missing. Call it early, before a graph is read."""
     page = strategy.page
+    for name in page.columns:
+        if name in INPUTS and name not in page.inputs:
+            raise ConfigError(
+                f"page rank {page.name!r}: its column {name!r} would stay 0; add {name!r} to its inputs, or give the column another name"
+            )
     for name in page.inputs:
         if name not in INPUTS:
             raise ConfigError(f"page rank {page.name!r} needs the input {name!r}; the inputs are: {', '.join(INPUTS)}")
