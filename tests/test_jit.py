@@ -884,3 +884,10 @@ def test_what_a_command_compiles_at_its_start_exists() -> None:
         module, _, last = name.rpartition(".")
         found = import_module(module)
         assert hasattr(found, last) or import_module(name), name
+
+
+@compiled_only
+def test_no_kernel_contains_the_path_of_its_source() -> None:
+    """Such a kernel is missing in a wheel (packaging/wheel.py): numba writes the path where a function can raise an error."""
+    kernels = list(kernel_files.CACHE.glob("trapline.*.kernel"))
+    assert kernels and [file.name for file in kernels if str(PACKAGE).encode() in file.read_bytes()] == []

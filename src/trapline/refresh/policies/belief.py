@@ -114,7 +114,7 @@ def learn_from_crawl(s: PolicyView, page: int, now: float, age: float) -> None:
         unsignalled_odds(s, page),
         signal_opportunity(s, page, now, signal_rate(s, page, now)),
     )
-    fresh = math.exp(-o * pi * t) * (1.0 - pi) ** n * (1.0 - own[SILENT])
+    fresh = math.exp(-o * pi * t) * (1.0 - pi) ** float(n) * (1.0 - own[SILENT])
     share = pi * s.run[0].changed / max(1e-9, 1.0 - fresh)
     own[SILENT] = 0.0
     if n == 0:
