@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import nginx
+
 HERE = Path(__file__).parent
 _OTHERS = HERE.parents[1] / ".venv-bench" / "bin" / "python"
 CONNECTIONS = 100
@@ -37,6 +39,7 @@ def contestants() -> list[Contestant]:
         Contestant("bare loop, known by href", False, _bare("hrefs"), _printed),
         Contestant("bare loop, known by URL", False, _bare("urls"), _printed),
         Contestant("Trapline", False, _trapline, _summary),
+        Contestant("Trapline, watched", False, _watched, _summary),
         Contestant("Trapline with a handler", False, _with_handler, _summary),
         Contestant("Trapline from Python", False, _from_python(with_folder=True), _printed),
         Contestant("Trapline from Python, no folder", False, _from_python(with_folder=False), _printed),
@@ -63,6 +66,13 @@ def _other(script: str, *options: str) -> Callable[[Path, Path], list[str]]:
 def _trapline(seeds: Path, folder: Path) -> list[str]:
     args = f"--strategy crawl-ability --connections {CONNECTIONS} --delay 0 --max-pages 30000 --allow-private --quiet"
     return trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *args.split())
+
+
+def _watched(seeds: Path, folder: Path) -> list[str]:
+    """A crawl with an open dashboard whose metrics are scraped every second."""
+    (port,) = nginx.free_ports(["127.0.0.1"], 1)
+    crawl = [*_trapline(seeds, folder), "--dashboard", f"127.0.0.1:{port}"]
+    return [sys.executable, str(HERE / "watched_crawl.py"), str(port), *crawl]
 
 
 def _with_handler(seeds: Path, folder: Path) -> list[str]:

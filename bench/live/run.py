@@ -144,6 +144,7 @@ _COMPARED = (
     ("Trapline", "Scrapy, tuned", ""),
     ("Crawlee", "Scrapy", ""),
     ("Trapline", "Crawlee", ""),
+    ("Trapline, watched", "Trapline", "0.97 is the aim"),
     ("Trapline from Python", "Trapline", "0.8 is the aim"),
     ("Trapline from Python, no folder", "Trapline", ""),
     ("Trapline", "bare loop, known by href", "0.67 is the aim"),

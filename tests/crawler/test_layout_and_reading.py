@@ -79,7 +79,7 @@ def test_two_crawls_in_one_folder_are_refused(crawl: Path) -> None:
     claim = claim_existing(crawl)
     assert holder(crawl) == os.getpid()
     for again in (lambda: claim_existing(crawl), lambda: claim_new(crawl, {})):
-        with pytest.raises(ConfigError, match=f"is being crawled by process {os.getpid()}$"):
+        with pytest.raises(ConfigError, match=f"is being crawled by process {os.getpid()}; wait"):
             again()
     claim.release()
     assert holder(crawl) is None
@@ -88,7 +88,7 @@ def test_two_crawls_in_one_folder_are_refused(crawl: Path) -> None:
 
 def test_the_error_names_the_activity_that_holds_the_folder(crawl: Path) -> None:
     taken = lock.take(crawl, "repaired")
-    with pytest.raises(ConfigError, match=f"is being repaired by process {os.getpid()}$"):
+    with pytest.raises(ConfigError, match=f"is being repaired by process {os.getpid()}; wait"):
         claim_existing(crawl)
     taken.release()
 
@@ -96,7 +96,7 @@ def test_the_error_names_the_activity_that_holds_the_folder(crawl: Path) -> None
 def test_a_crawl_on_another_machine_is_named_and_not_taken_for_dead(crawl: Path) -> None:
     claim = claim_existing(crawl)
     (crawl / "lock").write_text("999999999 elsewhere\n")
-    with pytest.raises(ConfigError, match=r"is being crawled by process 999999999 on elsewhere$"):
+    with pytest.raises(ConfigError, match=r"is being crawled by process 999999999 on elsewhere; wait"):
         claim_existing(crawl)
     claim.release()
     claim_existing(crawl).release()

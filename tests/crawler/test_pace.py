@@ -120,7 +120,7 @@ def test_bandwidth_and_speed_limit_a_crawl_without_delays() -> None:
     assert pace(fast, given, progress).text.startswith("1 kB/s (--bandwidth): at least 2.8 h for 1,000 pages")
     slow = pace(fast, options(delay_s=0.0, pause_s=0.0), progress)
     assert (slow.limit, slow.seconds) == ("speed", 100.0)
-    assert slow.text == "10.0 pages/s so far: about 100 s or more for 1,000 pages"
+    assert slow.text == "10.0 pages/s so far: at least about 100 s for 1,000 pages"
     polite = loads((1_000, 10, 15.0, 1.0, 0.0, 0))
     assert pace(polite, options(), START._replace(pages=1, seconds=100.0)).limit == "delay"  # it has waited so far
 

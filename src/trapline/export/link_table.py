@@ -50,7 +50,7 @@ def links(source: ExportSource) -> Iterator[Row]:
     """Yield one row per link of each page, in source order."""
     source.need("last_fetch")
     targets, reasons = _Targets(source), _Reasons(source)
-    for page in archived_pages(source, "links"):
+    for page in archived_pages(source, "fetches, for their links"):
         accepted = targets.of(page.links)
         if page.response is None:
             for known in accepted.values():

@@ -16,7 +16,7 @@ _PLAIN = "text/plain"
 
 
 def text(source: ExportSource) -> Iterator[Row]:
-    for page in archived_pages(source, "text"):
+    for page in archived_pages(source, "fetches, for their text"):
         found = _text_of(page, source.options.limits.expanded_bytes)
         if found is not None:
             yield page.id, page.url, moment(page.started), found.title or None, found.text

@@ -49,9 +49,10 @@ def line(status: "CrawlStatus", refetches_per_s: float = 0.0) -> str:
     )
     handled = f", {status.handled.pages:,} handled{_handler_errors(status)}" if status.handled else ""
     return (
-        f"{duration(now.seconds)}: {now.pages:,} pages ({three_digits(status.pages_per_s)}/s){refetched}{handled}, {bytes_shown(now.bytes)}"
-        f" ({byte_rate(status.bytes_per_s)}), {counted(now.errors, 'error')}, {now.waiting:,} waiting of {now.known:,} known"
-        f" on {sites}, {counted(now.active, 'active visit')}{status.doing and f'; {status.doing}'}"
+        f"{duration(now.seconds)}: {counted(now.pages, 'page')} ({three_digits(status.pages_per_s)}/s){refetched}{handled},"
+        f" {bytes_shown(now.bytes)} ({byte_rate(status.bytes_per_s)}), {counted(now.errors, 'error')},"
+        f" {now.waiting:,} waiting of {now.known:,} known on {sites}, {counted(now.active, 'active visit')}"
+        f"{status.doing and f'; {status.doing}'}"
     )
 
 

@@ -118,7 +118,7 @@ def _wait(folder: Path, descriptor: int, how: int = fcntl.LOCK_EX) -> None:
             raise ConfigError(f"{folder}: is being verified; try again when that has ended")
         found = _holder(descriptor)
         if found.may_live() or time.monotonic() > give_up_at:
-            raise ConfigError(f"{folder}: is being {found.doing} by {found}")
+            raise ConfigError(f"{folder}: is being {found.doing} by {found}; wait until that has ended, or stop it")
         time.sleep(_RETRY_S)
 
 

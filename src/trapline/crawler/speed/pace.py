@@ -53,7 +53,7 @@ class Pace(NamedTuple):
         times = (
             "at least {}"
             if self.at_least and self.limit != SPEED
-            else "about {} or more"
+            else "at least about {}"
             if self.at_least
             else "about {}"
         )

@@ -92,7 +92,9 @@ def _half(name: str, attribute: str, kind: type[Declared], known: dict[str, Decl
 
 def _known(name: str, label: str, known: dict[str, Declared]) -> Declared:
     if name not in known:
-        raise ConfigError(f"no {label} {name!r}; {nearest(name, known)}")
+        file = f"{name}.py"
+        hint = f"for the file here, give {file}" if Path(file).is_file() else nearest(name, known)
+        raise ConfigError(f"no {label} {name!r}; {hint}")
     return known[name]
 
 
