@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from trapline.api.stored_crawl import StoredCrawl, open_crawl
     from trapline.crawler.engine.settings import CrawlSettings
     from trapline.crawler.handler.page import FailedFetch, Page
+    from trapline.durable import DurableFrontier, NewPage, QueuedPage, UrlVisit
     from trapline.errors import ConfigError, FetchError, InvariantError
     from trapline.frontier import (
         FAILED,
@@ -43,14 +44,17 @@ __all__ = [
     "Crawl",
     "CrawlSettings",
     "Drained",
+    "DurableFrontier",
     "FailedFetch",
     "FetchError",
     "Frontier",
     "Graph",
     "InvariantError",
+    "NewPage",
     "Outcome",
     "Page",
     "PageRank",
+    "QueuedPage",
     "Rescore",
     "Result",
     "Rules",
@@ -59,6 +63,7 @@ __all__ = [
     "SiteRank",
     "StoredCrawl",
     "Strategy",
+    "UrlVisit",
     "Visit",
     "WaitUntil",
     "compare",
@@ -75,6 +80,7 @@ _HOMES = {
     "trapline.api.simulation": ("compare", "simulate"),
     "trapline.api.stored_crawl": ("StoredCrawl", "open_crawl"),
     "trapline.crawler.engine.settings": ("CrawlSettings",),
+    "trapline.durable": ("DurableFrontier", "NewPage", "QueuedPage", "UrlVisit"),
     "trapline.errors": ("ConfigError", "FetchError", "InvariantError"),
     "trapline.frontier": (
         *("FAILED", "FETCHED", "REFUSED", "Drained", "Frontier"),

@@ -165,12 +165,19 @@ def test_one_section(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsy
     assert [line.split()[1].partition("/docs/")[2] for line in capsys.readouterr().out.splitlines()] == ["", "a"]
 
 
-def test_own_crawler(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    run("own_crawler.py", monkeypatch, server, "2")
-    assert [line.partition("/docs/")[2] for line in capsys.readouterr().out.splitlines()] == ["", "a"]
+def test_own_crawler_continues_where_it_was_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with small_server(web, ("127.0.0.1",)) as server:
+        home = f"http://127.0.0.1:{server.port}"
+        for pages in (["/docs/"], ["/docs/a", "/other"]):
+            main = runpy.run_path(str(EXAMPLES / "own_crawler.py"))
+            rules = trapline.Rules(delay_s=0.05, per_connection=5)
+            crawler = main["OwnCrawler"](tmp_path / "f", f"{home}/docs/", len(pages), rules)
+            asyncio.run(crawler.run())
+            crawler.frontier.close()
+            assert sorted(url.removeprefix(home) for url in crawler.fetched) == pages
 
 
-def test_own_crawler_obeys_robots_and_delays_and_tries_again() -> None:
+def test_own_crawler_obeys_robots_and_delays_and_tries_again(tmp_path: Path) -> None:
     asked: list[tuple[float, str]] = []
 
     def web(host: str, target: str) -> bytes:
@@ -184,7 +191,7 @@ def test_own_crawler_obeys_robots_and_delays_and_tries_again() -> None:
     OwnCrawler = runpy.run_path(str(EXAMPLES / "own_crawler.py"))["OwnCrawler"]
     with small_server(web, ("127.0.0.1",)) as server:
         home = f"http://127.0.0.1:{server.port}/"
-        crawler = OwnCrawler(home, 100, trapline.Rules(delay_s=0.2, per_connection=5, backoff_s=0.2))
+        crawler = OwnCrawler(tmp_path / "f", home, 100, trapline.Rules(delay_s=0.2, per_connection=5, backoff_s=0.2))
         asyncio.run(crawler.run())
     assert sorted(url.partition(home)[2] for url in crawler.fetched) == ["", "a", "broken", "gone"]
     urls = [url for _, url in asked]

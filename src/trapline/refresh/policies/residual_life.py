@@ -95,7 +95,9 @@ def value(s: PolicyView, page: int, now: float) -> float:
         lasting = by_gaps_s(s, page, now, rate, pi * (1.0 + o))
         if has_points(s, page):
             lasting = by_points_s(s, page, now, rate, pi * (1.0 + o), lasting)
-        all_false = (1.0 - pi) ** float(p.signals)  # float: an integer power can raise errors, and a wheel then lacks the kernel
+        all_false = (1.0 - pi) ** float(
+            p.signals
+        )  # float: an integer power can raise errors, and a wheel then lacks the kernel
         gain = mu * gained_s(s, lasting, 1.0 - all_false) * stale_share(s, page, now, rate, pi, o, all_false)
     if s.option[KAPPA] == 0.0:
         return gain

@@ -1,0 +1,139 @@
+"""The database of a durable frontier: URLs, their payloads, sites, addresses, and the log of calls. It decides nothing.
+
+A commit has everything that belongs together: the pages that a call added, and the log of that call. So after a kill at any moment the
+log and the tables agree. Commits do not wait for the disk (`synchronous = normal` with a write-ahead log): they survive the end of the
+process at once, and a power failure some seconds later. `commit(sync=True)` waits.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trapline.errors import ConfigError, OtherVersionError
+
+FORMAT = 1
+DATABASE = "frontier.db"
+_SCHEMA = """
+create table if not exists meta (key text primary key, value text not null) without rowid;
+create table if not exists site (id integer primary key, name text not null);
+create table if not exists address (id integer primary key, address text not null);
+create table if not exists page (
+    id integer primary key,   -- in order of discovery
+    site integer not null,
+    url text not null,
+    key text,                 -- by what the page is known, if not by its URL
+    payload blob              -- what the crawler wants back with the URL; null: nothing, or the page is done
+);
+create table if not exists log (batch integer primary key, calls blob not null);
+"""
+_MOST_AT_ONCE = 500
+
+
+class PageRow(NamedTuple):
+    id: int
+    site: int
+    url: str
+    key: str | None
+    payload: bytes | None
+
+
+class FrontierDatabase:
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / DATABASE
+        try:
+            self._connection = sqlite3.connect(self._path, isolation_level=None)
+            self._connection.execute("pragma journal_mode = wal")
+            self._connection.execute("pragma synchronous = normal")
+            self._connection.executescript(f"begin; {_SCHEMA} commit;")
+        except sqlite3.Error as error:
+            raise ConfigError(f"{self._path}: cannot be opened: {error}") from error
+        # What the next commit writes.
+        self.sites: list[tuple[int, str]] = []
+        self.addresses: list[tuple[int, str]] = []
+        self.pages: dict[int, PageRow] = {}
+        self.done: list[tuple[int]] = []
+        self.meta: dict[str, str] = {}
+
+    # ---- writing
+
+    def commit(self, batch: int, calls: bytes, sync: bool = False) -> None:
+        """Write all that was added, and the log of calls as this batch."""
+        run = self._connection
+        if sync:
+            run.execute("pragma synchronous = full")
+        run.execute("begin")
+        try:
+            run.executemany("insert into site values (?, ?)", self.sites)
+            run.executemany("insert into address values (?, ?)", self.addresses)
+            run.executemany("insert into page values (?, ?, ?, ?, ?)", self.pages.values())
+            run.executemany("update page set payload = null where id = ?", self.done)
+            run.executemany("insert or replace into meta values (?, ?)", self.meta.items())
+            run.execute("insert into log values (?, ?)", (batch, calls))
+            run.execute("commit")
+        except BaseException:
+            run.execute("rollback")
+            raise
+        finally:
+            if sync:
+                run.execute("pragma synchronous = normal")
+        for written in (self.sites, self.addresses, self.pages, self.done, self.meta):
+            written.clear()
+
+    def forget_log(self, until: int) -> None:
+        """Delete the log up to this batch."""
+        self._connection.execute("delete from log where batch <= ?", (until,))
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # ---- reading
+
+    def settings(self) -> dict[str, Any] | None:
+        """Return the settings with which the frontier was made. None: the database is new."""
+        found = dict(self._connection.execute("select key, value from meta").fetchall())
+        if not found:
+            return None
+        if found.get("format") != str(FORMAT):
+            raise OtherVersionError(
+                f"{self._path}: format {found.get('format')}; this version reads {FORMAT}: use the version that wrote it"
+            )
+        settings: dict[str, Any] = json.loads(found["settings"])
+        return settings
+
+    def last_batch(self) -> int:
+        return int(self._connection.execute("select coalesce(max(batch), 0) from log").fetchone()[0])
+
+    def log(self, after: int) -> Iterator[bytes]:
+        """Yield the log of the batches after this one. Raise `ConfigError` if one is missing."""
+        rows = self._connection.execute("select batch, calls from log where batch > ? order by batch", (after,))
+        for expected, (batch, calls) in enumerate(rows, after + 1):
+            if batch != expected:
+                raise ConfigError(f"{self._path}: batch {expected} of the log is missing; the folder is damaged")
+            yield calls
+
+    def site_names(self) -> list[str]:
+        return [name for (name,) in self._connection.execute("select name from site order by id")]
+
+    def address_numbers(self) -> dict[str, int]:
+        return dict(self._connection.execute("select address, id from address"))
+
+    def keys(self, first: int) -> Iterator[list[str]]:
+        """Yield, in parts, by what each page from `first` on is known."""
+        found = self._connection.execute("select coalesce(key, url) from page where id >= ? order by id", (first,))
+        while part := found.fetchmany(4096):
+            yield [key for (key,) in part]
+
+    def urls_of(self, pages: Sequence[int]) -> list[str]:
+        return [row.url for row in self.rows_of(pages)]
+
+    def rows_of(self, pages: Sequence[int]) -> list[PageRow]:
+        """Return the rows of these pages, written or not."""
+        missing = [page for page in pages if page not in self.pages]
+        read: Mapping[int, PageRow] = {}
+        for at in range(0, len(missing), _MOST_AT_ONCE):
+            some = missing[at : at + _MOST_AT_ONCE]
+            sql = f"select id, site, url, key, payload from page where id in ({', '.join('?' * len(some))})"
+            read = {**read, **{row[0]: PageRow(*row) for row in self._connection.execute(sql, some)}}
+        return [self.pages.get(page) or read[page] for page in pages]

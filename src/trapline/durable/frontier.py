@@ -1,0 +1,394 @@
+"""The durable frontier: tells a crawler which URLs to fetch next, and survives its process.
+
+It gives URLs their page numbers, keeps them with the log of calls in a database (database.py), and takes snapshots, so that a later
+process begins where this one ended. What is fetched next, and when, is decided by `trapline.frontier`. The crawler fetches.
+
+Everything that a call has changed is committed when the call returns, except for `next`: a page that was handed out but not reported
+when the process ended is handed out again. Snapshots and the log restore the frontier exactly (frontier/replay.py).
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from trapline.crawler.discovery.seen import SeenTable
+from trapline.crawler.files import checkpoint, lock
+from trapline.durable.database import DATABASE, FORMAT, FrontierDatabase, PageRow
+from trapline.errors import ConfigError
+from trapline.fetch.urls import canonical, is_dynamic, origin
+from trapline.frontier import FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Rules, Visit, WaitUntil
+from trapline.frontier.journal import Journal
+from trapline.strategies import Strategy, load_strategy
+from trapline.strategies.base.live_inputs import live_inputs
+from trapline.strategies.base.url_inputs import STATE_PAGES
+
+_SNAPSHOT_PAGES = 50_000  # reported pages between two snapshots
+_SNAPSHOT_BYTES = 64 << 20  # of log between two snapshots
+_OTHER_FILES = ("lock", "snapshot", DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
+
+
+class NewPage(NamedTuple):
+    """A URL to be fetched."""
+
+    url: str
+    payload: bytes = b""  # returned with the URL
+    key: str = ""  # pages with the same key are one page; "": the canonical URL
+    site: str = ""  # pages of a site are fetched one after the other, with delays; "": scheme, host and port of the URL
+    quality: float = 0.0  # for strategies that know the quality of pages before they are fetched
+
+
+class QueuedPage(NamedTuple):
+    """A page to fetch now."""
+
+    id: int
+    url: str  # canonical
+    payload: bytes
+
+
+class UrlVisit(NamedTuple):
+    """An order to fetch these pages of a site, one after the other, before `expires_at`."""
+
+    id: int
+    site: str
+    pages: list[QueuedPage]
+    expires_at: float
+
+
+class DurableFrontier:
+    """A frontier of URLs in a folder.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp() + "/frontier"
+    >>> with DurableFrontier(folder, "breadth-first", Rules(delay_s=0.0)) as frontier:
+    ...     frontier.add(["http://a.example/", "http://b.example/"])
+    2
+    >>> with DurableFrontier(folder, "breadth-first", Rules(delay_s=0.0)) as frontier:
+    ...     visit = frontier.next()
+    ...     _ = frontier.report(visit, visit.pages[0], FETCHED, ["http://a.example/1"])
+    ...     _ = frontier.finish(visit)
+    ...     visit.pages[0].url, frontier.known, frontier.waiting
+    ('http://a.example/', 3, 2)
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        strategy: str | Strategy = "opic",
+        rules: Rules | None = None,
+        *,
+        by_address: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Open the frontier in a folder, or make a new one.
+
+        `strategy`: its name, a Python file of yours, or the strategy itself. `by_address`: sites on the same IP address share a delay;
+        `resolve` must name the address of each site (`unresolved`) before it is visited. `clock`: returns seconds since 1970.
+        """
+        self._folder, self._clock = Path(folder), clock
+        self._strategy = load_strategy(strategy) if isinstance(strategy, str) else strategy
+        self._by_address, self._rules = by_address, rules or Rules()
+        _check_strategy(self._strategy)
+        _check_folder(self._folder)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._is_open = True
+        self._lock = lock.take(self._folder, "used")
+        try:
+            self._database = FrontierDatabase(self._folder)
+            self._open()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    # ---- pages
+
+    def add(self, pages: Iterable[str | NewPage], *, sync: bool = False) -> int:
+        """Add URLs that no fetched page links to, such as seeds, and return how many are new. `sync`: wait until they are on disk, so
+        that they survive a power failure."""
+        given, known, now = list(map(_with_url, pages)), self.known, self._now()
+        for page, url in given:
+            if not url:
+                raise ConfigError(f"{page.url}: not an http or https URL")
+        self._frontier.discover(self._numbers(given, now), now)
+        self._commit(sync)
+        return self.known - known
+
+    def report(
+        self,
+        visit: UrlVisit,
+        page: QueuedPage,
+        result: int,
+        links: Iterable[str | NewPage] = (),
+        response_s: float = math.nan,
+    ) -> bool:
+        """Report the result of a page: FETCHED, FAILED (it may be tried again) or REFUSED (never again), with its links. Links that are
+        not http or https are left out. Return False if the visit has already ended: its time had run out."""
+        now = self._now()
+        numbers = self._numbers([one for one in map(_with_url, links) if one[1]], now)
+        is_taken = self._frontier.report(self._visit(visit), page.id, result, now, numbers, response_s)
+        if is_taken and result in (FETCHED, REFUSED) and page.payload:
+            self._database.done.append((page.id,))
+        self._reported += 1
+        self._commit()
+        return is_taken
+
+    def finish(self, visit: UrlVisit, outcome: Outcome | None = None) -> bool:
+        """End a visit. Pages that were not reported wait again, and the delay of the site begins."""
+        is_taken = self._frontier.finish(self._visit(visit), outcome or Outcome(), self._now())
+        self._commit()
+        return is_taken
+
+    def next(self) -> UrlVisit | WaitUntil | Drained:
+        """Return what to do now: make a visit, wait, or end because nothing is left."""
+        answer = self._frontier.next(self._now())
+        if isinstance(answer, Visit):
+            rows = self._database.rows_of(answer.pages)
+            pages = [QueuedPage(row.id, row.url, row.payload or b"") for row in rows]
+            return UrlVisit(answer.id, self._names[answer.site], pages, answer.expires_at)
+        assert not isinstance(answer, Rescore)  # `_check_strategy`
+        return answer
+
+    def urls(self, pages: Sequence[int]) -> list[str]:
+        """Return the URLs of pages by their numbers."""
+        return self._database.urls_of(pages)
+
+    # ---- sites
+
+    def set_site(
+        self,
+        site: str,
+        *,
+        delay_s: float | None = None,
+        per_connection: int | None = None,
+        max_pages: int | None = None,
+        not_before: float | None = None,
+    ) -> None:
+        """Set the rules of one site: the delay between two visits, the pages of a visit, the pages in all (0 blocks the site), and a time
+        before which it is not visited. None leaves a rule as it is; AS_RULES removes the site's own."""
+        now = self._now()
+        (number,) = self._site_numbers([site], now)
+        rules = {"delay_s": delay_s, "per_connection": per_connection, "pages": max_pages, "not_before": not_before}
+        self._frontier.set_site(number, now, **rules)  # type: ignore[arg-type]
+        self._commit()
+
+    def resolve(self, site: str, address: str) -> None:
+        """Name the IP address of a site. Sites on the same address share its delay. With an unknown address, give the site's own name."""
+        if address not in self._addresses:
+            self._addresses[address] = len(self._addresses)
+            self._database.addresses.append((self._addresses[address], address))
+        number = self._sites[site]
+        if not self._frontier.is_visited(number):
+            self._frontier.resolve(number, self._addresses[address], self._now())
+            self.unresolved.discard(site)
+        self._commit()
+
+    # ---- numbers
+
+    @property
+    def known(self) -> int:
+        """Number of known pages."""
+        return self._frontier.pages
+
+    @property
+    def waiting(self) -> int:
+        """Number of pages that wait to be fetched."""
+        return self._frontier.waiting
+
+    @property
+    def sites(self) -> int:
+        """Number of known sites."""
+        return len(self._names)
+
+    def knows(self, key: str) -> bool:
+        """Return whether a page with this key, or this URL, was added before."""
+        out = np.empty(1, np.int32)
+        self._seen.find(self._seen.fingerprints([canonical(key) or key]), out)
+        return bool(out[0] >= 0)
+
+    # ---- the end
+
+    def close(self) -> None:
+        """End. The next process begins at this point."""
+        if self._is_open:
+            self._is_open = False
+            try:
+                self._commit()
+                self._take_snapshot()
+            finally:
+                self._database.close()
+                self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ---- private
+
+    def _open(self) -> None:
+        settings, database = self._database.settings(), self._database
+        self._seen, self._names, self._addresses = SeenTable(), list[str](), dict[str, int]()
+        self._batch = database.last_batch()
+        self._reported = self._log_bytes = 0
+        self.unresolved: set[str] = set()
+        self._qualities: dict[str, float] = {}
+        self._inputs = live_inputs(self._strategy, self._quality, None, 1, canonical, _no_graph)
+        if settings is None:
+            self._frontier = Frontier(self._strategy, self._rules)
+            self._frontier.journal = Journal()
+            self._database.meta |= {"format": str(FORMAT), "settings": json.dumps(self._settings())}
+            self._sites: dict[str, int] = {}
+            self._commit(is_first=True)
+        else:
+            self._restore(settings)
+
+    def _settings(self) -> dict[str, object]:
+        return {"strategy": self._strategy.name, "rules": asdict(self._rules), "by_address": self._by_address}
+
+    def _restore(self, settings: dict[str, object]) -> None:
+        """Load the newest snapshot, repeat the calls since then, and end the visits that were under way."""
+        if (settings["strategy"], settings["by_address"]) != (self._strategy.name, self._by_address):
+            made = f"strategy {settings['strategy']!r}, by_address={settings['by_address']}"
+            raise ConfigError(
+                f"{self._folder}: was made with {made}; open it with the same, or begin in another folder"
+            )
+        checkpoint.forget_after(self._folder, self._batch)
+        first_rules = Rules(**settings["rules"])  # type: ignore[arg-type]
+        batch, state, _ = checkpoint.load(self._folder, self._batch, self._strategy)
+        self._frontier, self._seen = state or (Frontier(self._strategy, first_rules), self._seen)
+        if batch < self._batch:
+            from trapline.frontier.replay import replay  # its kernel takes seconds to compile, and is seldom needed
+
+            for calls in self._database.log(after=batch):
+                replay(self._frontier, calls)
+        for keys in self._database.keys(first=len(self._seen)):
+            self._seen.add(self._seen.fingerprints(keys), len(self._seen), np.empty(len(keys), np.int32))
+        self._names = self._database.site_names()
+        self._sites = {name: number for number, name in enumerate(self._names)}
+        self._addresses = self._database.address_numbers()
+        groups = self._frontier.site_groups[: len(self._names)].tolist()
+        self.unresolved = {name for name, group in zip(self._names, groups, strict=True) if group < 0}
+        self._frontier.journal = Journal()
+        self._settle()
+
+    def _settle(self) -> None:
+        now = self._now()
+        for visit, site in self._frontier.visits_under_way():
+            self._frontier.finish(Visit(visit, site, [], 0.0), Outcome(), now)
+        self._frontier.hold_all(now)
+        if self._frontier.rules != self._rules:
+            self._frontier.change_rules(self._rules, now)
+        self._commit()
+
+    def _now(self) -> float:
+        """Return the time. A clock may be set back, but the frontier's time never goes back."""
+        return max(self._clock(), self._frontier.now)
+
+    def _visit(self, visit: UrlVisit) -> Visit:
+        return Visit(visit.id, self._sites[visit.site], [page.id for page in visit.pages], visit.expires_at)
+
+    def _numbers(self, given: Sequence[tuple[NewPage, str]], now: float) -> list[int]:
+        """Return the page of each of these pages with their canonical URLs. New pages, and new sites, are registered."""
+        if not given:
+            return []
+        keys = [page.key or url for page, url in given]
+        first = self._frontier.pages
+        numbers = np.empty(len(keys), np.int32)
+        self._seen.add(self._seen.fingerprints(keys), first, numbers)
+        pages: list[int] = numbers.tolist()
+        new: dict[int, int] = {}  # by page: its first place among the given ones
+        for at, page in enumerate(pages):
+            if page >= first:
+                new.setdefault(page, at)
+        if new:
+            self._register([given[at] for at in new.values()], first, now)
+        return pages
+
+    def _register(self, new: Sequence[tuple[NewPage, str]], first: int, now: float) -> None:
+        urls = [url for _, url in new]
+        owners = self._site_numbers([page.site or origin(url) for page, url in new], now)
+        self._frontier.add_pages(owners, [is_dynamic(url) for url in urls])
+        self._qualities = {url: page.quality for page, url in new}
+        for name, values in self._inputs.items():
+            self._frontier.set_column(name, values(urls), first)
+        for number, (site, (page, url)) in enumerate(zip(owners, new, strict=True), first):
+            key = page.key if page.key and page.key != url else None
+            self._database.pages[number] = PageRow(number, site, url, key, page.payload or None)
+
+    def _quality(self, urls: Sequence[str]) -> list[float]:
+        return [self._qualities[url] for url in urls]
+
+    def _site_numbers(self, names: Sequence[str], now: float) -> list[int]:
+        """Return the number of each site. New sites are registered."""
+        first = len(self._names)
+        for name in names:
+            if name not in self._sites:
+                self._sites[name] = len(self._names)
+                self._names.append(name)
+                self._database.sites.append((self._sites[name], name))
+        count = len(self._names) - first
+        if count:
+            own = None if self._by_address else list(range(first, first + count))
+            self._frontier.add_sites(count, now, own)
+            if self._by_address:
+                self.unresolved.update(self._names[first:])
+        return [self._sites[name] for name in names]
+
+    def _commit(self, sync: bool = False, is_first: bool = False) -> None:
+        assert self._frontier.journal is not None
+        calls = self._frontier.journal.take()
+        if not calls and not is_first:
+            return
+        self._batch += 1
+        self._database.commit(self._batch, calls, sync)
+        self._log_bytes += len(calls)
+        if self._reported >= _SNAPSHOT_PAGES or self._log_bytes >= _SNAPSHOT_BYTES:
+            self._take_snapshot()
+
+    def _take_snapshot(self) -> None:
+        if checkpoint.newest(self._folder) == self._batch:
+            return
+        checkpoint.save(self._folder, self._batch, self._frontier, self._seen)
+        self._database.forget_log(checkpoint.tidy(self._folder, self._batch))
+        self._reported = self._log_bytes = 0
+
+
+def _with_url(page: str | NewPage) -> tuple[NewPage, str]:
+    """Return a page with its canonical URL; "": it is not http or https."""
+    given = NewPage(page) if isinstance(page, str) else page
+    return given, canonical(given.url) or ""
+
+
+def _no_graph(graph: object) -> np.ndarray:
+    raise AssertionError("no input needs a graph")
+
+
+def _check_strategy(strategy: Strategy) -> None:
+    page = strategy.page
+    if page.scores:
+        raise ConfigError(
+            f"strategy {strategy.name!r} ranks pages by the PageRank of the known graph, which this frontier does not keep; choose"
+            " another, such as opic"
+        )
+    unknown = [name for name in page.inputs if name in STATE_PAGES or name.startswith("history")]
+    if unknown:
+        raise ConfigError(f"strategy {strategy.name!r} needs the input {unknown[0]!r}, which this frontier cannot give")
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder with other files, unless it has a frontier."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder}: exists and is not a folder; name another folder")
+    if folder.is_dir() and not (folder / DATABASE).exists():
+        strangers = sorted(entry.name for entry in folder.iterdir() if entry.name not in _OTHER_FILES)
+        if strangers:
+            raise ConfigError(f"{folder}: has other files, such as {strangers[0]}; name a new folder")
