@@ -363,9 +363,9 @@ class DurableFrontier:
 
 
 def _with_url(page: str | NewPage) -> tuple[NewPage, str]:
-    """Return a page with its canonical URL; "": it is not http or https."""
+    """Return a page with its canonical URL; "": it is not http or https. With a site and a key of its own, a page may have any URL."""
     given = NewPage(page) if isinstance(page, str) else page
-    return given, canonical(given.url) or ""
+    return given, canonical(given.url) or (given.url if given.site and given.key else "")
 
 
 def _no_graph(graph: object) -> np.ndarray:

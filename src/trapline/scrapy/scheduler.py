@@ -1,0 +1,303 @@
+"""A scheduler for Scrapy: requests are kept by a durable frontier, which decides what is downloaded next, and when.
+
+Scrapy's engine asks for the next request, and gives the scheduler every new one. The scheduler turns visits of the frontier into requests
+(open_visits.py), and requests into pages with payloads. A request that a callback yields is added to the frontier when the callback and
+the pipelines of its page have ended, together with the report on the page. So after a kill a page is either done, with all that came
+from it, or it is downloaded again.
+"""
+
+import asyncio
+import logging
+import pickle
+import tempfile
+import time
+from collections import deque
+from ipaddress import ip_address
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from scrapy import Request, Spider, signals
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
+from scrapy.dupefilters import BaseDupeFilter, RFPDupeFilter
+from scrapy.http import Response
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.job import job_dir
+from scrapy.utils.misc import build_from_crawler, load_object
+from scrapy.utils.request import request_from_dict
+
+from trapline.durable import DurableFrontier, NewPage, QueuedPage, UrlVisit
+from trapline.frontier import FETCHED, REFUSED, Outcome, WaitUntil
+from trapline.scrapy.open_visits import OpenVisits, RunningPage
+from trapline.scrapy.settings import SchedulerSettings
+
+logger = logging.getLogger(__name__)
+
+SLOT = "trapline"  # the download slot of all requests: the frontier has the delays, so the slot has none
+FOLDER = "frontier"  # in JOBDIR
+_MOST_LOOKUPS = 32  # names that are looked up at the same time
+_IN_MEMORY = b"-"  # the payload of a request that cannot be serialised
+
+
+class Scheduler(BaseScheduler):
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> "Scheduler":
+        return cls(crawler)
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler, self._settings = crawler, SchedulerSettings.of(crawler.settings)
+        self._visits = OpenVisits(self._settings.per_site)
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._dupe_filter = _other_dupe_filter(crawler)
+        self._in_memory: dict[str, Request] = {}  # by key: requests that cannot be serialised
+        self._pending: set[str] = set()  # keys of requests that are added when the page that they came from is reported
+        self._numbers = count()
+        self._lookups: deque[str] = deque()
+        self._looking_up = 0
+        self._tasks: set[asyncio.Future[None]] = set()
+        self._wakes_at = float("inf")
+        self._has_more = True
+        self._is_resumed = False
+
+    # ---- the interface of Scrapy
+
+    def open(self, spider: Spider) -> None:
+        self._spider = spider
+        jobs = job_dir(self._crawler.settings)
+        if jobs is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="trapline-")
+        folder = Path(jobs or self._temporary.name) / FOLDER  # type: ignore[union-attr]
+        self._is_resumed = folder.exists()
+        settings = self._settings
+        self._frontier = DurableFrontier(folder, settings.strategy, settings.rules, by_address=settings.by_address)
+        if self._is_resumed:
+            logger.info("The frontier in %s is resumed: %d requests wait", folder, self._frontier.waiting)
+        assert self._crawler.engine is not None
+        self._crawler.engine.downloader.per_slot_settings[SLOT] = {"concurrency": 1 << 30, "delay": 0.0}
+        if self._dupe_filter is not None:
+            self._dupe_filter.open()
+        connect = self._crawler.signals.connect
+        connect(self._reached_downloader, signals.request_reached_downloader)
+        connect(self._response_downloaded, signals.response_downloaded)
+        connect(self._left_downloader, signals.request_left_downloader)
+        self._look_up_names()
+
+    def close(self, reason: str) -> None:
+        self._report_ended()
+        for visit in self._visits.stop():
+            self._frontier.finish(visit.visit)
+        if self._in_memory:
+            logger.warning("%d requests that could not be serialised are lost", len(self._in_memory))
+        self._set_stats()
+        self._frontier.close()
+        if self._dupe_filter is not None:
+            self._dupe_filter.close(reason)
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def has_pending_requests(self) -> bool:
+        return bool(self._has_more or len(self._visits))
+
+    def enqueue_request(self, request: Request) -> bool:
+        key, is_new = self._key(request)
+        page = self._new_page(request, key) if is_new else NewPage(request.url, key=key, site=self._site(request))
+        parent = self._parent(request)
+        if parent is not None:
+            parent.links.append(page)  # a link counts, new or not
+        if not is_new:
+            self._count("dupefilter/filtered")
+            return False
+        if parent is None:
+            self._frontier.add([page])
+            self._look_up_names()
+        else:
+            self._pending.add(key)
+        self._has_more = True
+        self._count("scheduler/enqueued")
+        return True
+
+    def next_request(self) -> Request | None:
+        self._report_ended()
+        while (found := self._visits.next_page()) is not None or self._begin_visit():
+            if found is None:
+                continue
+            visit, page = found
+            request = self._request(page)
+            if request is None:
+                self._frontier.report(visit.visit, page, REFUSED)
+                continue
+            request.meta["download_slot"] = SLOT
+            self._visits.hand_out(visit, page, request)
+            self._count("scheduler/dequeued")
+            return request
+        for visit in self._visits.over():
+            self._frontier.finish(visit.visit)
+        return None
+
+    # ---- visits
+
+    def _begin_visit(self) -> bool:
+        """Begin a visit, if one is allowed now. Otherwise let the engine ask again when one may be."""
+        answer = self._frontier.next()
+        if isinstance(answer, UrlVisit):
+            self._visits.begin(answer)
+            self._count("trapline/visits")
+            return True
+        waits = isinstance(answer, WaitUntil)
+        self._has_more = waits and (answer.time < float("inf") or bool(self._frontier.unresolved))  # type: ignore[union-attr]
+        if waits and answer.time < float("inf"):  # type: ignore[union-attr]
+            self._wake_at(answer.time)  # type: ignore[union-attr]
+        return False
+
+    def _wake_at(self, moment: float) -> None:
+        if moment < self._wakes_at:
+            self._wakes_at = moment
+            call_later(max(0.0, moment - time.time()), self._wake, moment)
+
+    def _wake(self, moment: float) -> None:
+        if moment == self._wakes_at:
+            self._wakes_at = float("inf")
+        slot = self._crawler.engine._slot if self._crawler.engine is not None else None
+        if slot is not None and slot.closing is None:
+            slot.nextcall.schedule()
+
+    def _report_ended(self) -> None:
+        """Report the pages that the engine has finished, with the requests that came from them."""
+        engine = self._crawler.engine
+        in_progress = engine._slot.inprogress if engine is not None and engine._slot is not None else set()
+        for running in self._visits.ended(in_progress):
+            self._report(running)
+        for visit in self._visits.over():
+            self._frontier.finish(visit.visit, Outcome(failed=visit.failed))
+
+    def _report(self, running: RunningPage) -> None:
+        failed = running.was_sent and not running.is_answered
+        result = REFUSED if failed else FETCHED
+        self._frontier.report(running.visit.visit, running.page, result, running.links, running.response_s)
+        self._pending.difference_update(link.key for link in running.links)
+        if running.links:
+            self._look_up_names()
+
+    def _reached_downloader(self, request: Request) -> None:
+        self._visits.sent(request)
+
+    def _response_downloaded(self, response: Response, request: Request) -> None:
+        self._visits.answered(request, float(request.meta.get("download_latency", float("nan"))))
+
+    def _left_downloader(self, request: Request) -> None:
+        self._visits.downloaded(request)
+
+    # ---- requests and pages
+
+    def _key(self, request: Request) -> tuple[str, bool]:
+        """Return the key of a request's page, and whether the request is to be scheduled."""
+        key = self._crawler.request_fingerprinter.fingerprint(request).hex()
+        is_repeated_start = self._is_resumed and request.meta.get("is_start_request") and self._frontier.knows(key)
+        if request.dont_filter and not is_repeated_start:
+            return (key if not self._is_known(key) else self._unique(key)), True
+        if self._dupe_filter is None:
+            return key, not self._is_known(key)
+        is_seen = self._dupe_filter.request_seen(request)
+        return (key if is_seen or not self._is_known(key) else self._unique(key)), not is_seen
+
+    def _is_known(self, key: str) -> bool:
+        return key in self._pending or self._frontier.knows(key)
+
+    def _unique(self, key: str) -> str:
+        return f"{key} {time.time_ns()} {next(self._numbers)}"
+
+    def _new_page(self, request: Request, key: str) -> NewPage:
+        return NewPage(
+            request.url, self._payload(request, key), key, self._site(request), self._settings.quality(request)
+        )
+
+    def _payload(self, request: Request, key: str) -> bytes:
+        try:
+            return pickle.dumps(request.to_dict(spider=self._spider))
+        except Exception as error:  # whatever a callback or a value in `meta` raises
+            text = "%s cannot be serialised, and will be lost if the process ends: %s"
+            logger.warning(text, request, error, extra={"spider": self._spider})
+            self._count("scheduler/unserializable")
+            self._in_memory[key] = request
+            return _IN_MEMORY + key.encode()
+
+    def _request(self, page: QueuedPage) -> Request | None:
+        """Return the request of a page; None: it cannot be made."""
+        if page.payload.startswith(_IN_MEMORY):
+            request = self._in_memory.pop(page.payload[1:].decode(), None)
+            if request is None:
+                self._lost(page, "it could not be serialised, and its process has ended")
+            return request
+        try:
+            return request_from_dict(pickle.loads(page.payload), spider=self._spider)
+        except Exception as error:  # the spider has changed since then
+            self._lost(page, str(error))
+            return None
+
+    def _lost(self, page: QueuedPage, reason: str) -> None:
+        logger.error("The request for %s is lost: %s", page.url, reason, extra={"spider": self._spider})
+        self._count("trapline/lost")
+
+    def _site(self, request: Request) -> str:
+        """Return the site of a request: that of its URL, or the download slot that the spider has named."""
+        slot = request.meta.get("download_slot")
+        if slot and slot != SLOT:
+            return str(slot)
+        parts = urlsplit(request.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}"
+
+    def _parent(self, request: Request) -> RunningPage | None:
+        """Return the page that is being processed and whose callback has made this request: Scrapy names it in the header Referer."""
+        referer = request.headers.get("Referer")
+        return self._visits.by_url(referer.decode("latin-1")) if referer else None
+
+    # ---- addresses
+
+    def _look_up_names(self) -> None:
+        """Look up the addresses of new sites: sites on one address share its delay."""
+        known = set(self._lookups)
+        self._lookups.extend(site for site in self._frontier.unresolved if site not in known)
+        while self._lookups and self._looking_up < _MOST_LOOKUPS:
+            site = self._lookups.popleft()
+            host = urlsplit(site).hostname or ""
+            try:
+                self._resolve(site, str(ip_address(host)))
+            except ValueError:
+                self._looking_up += 1
+                task = asyncio.ensure_future(self._look_up(site, host))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def _look_up(self, site: str, host: str) -> None:
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(host, None) if host else []
+            address = str(found[0][4][0]) if found else site
+        except OSError:
+            address = site  # the request will fail, and the spider learns why
+        self._looking_up -= 1
+        self._resolve(site, address)
+        self._look_up_names()
+
+    def _resolve(self, site: str, address: str) -> None:
+        if site in self._frontier.unresolved:
+            self._frontier.resolve(site, address)
+            self._wake(self._wakes_at)
+
+    # ---- statistics
+
+    def _count(self, name: str) -> None:
+        assert self._crawler.stats is not None
+        self._crawler.stats.inc_value(name)
+
+    def _set_stats(self) -> None:
+        assert self._crawler.stats is not None
+        for name in ("known", "waiting", "sites"):
+            self._crawler.stats.set_value(f"trapline/{name}", getattr(self._frontier, name))
+
+
+def _other_dupe_filter(crawler: Crawler) -> BaseDupeFilter | None:
+    """Return the user's own filter of duplicates. None: Scrapy's, which the frontier replaces."""
+    kind: Any = load_object(crawler.settings["DUPEFILTER_CLASS"])
+    return None if kind is RFPDupeFilter else build_from_crawler(kind, crawler)

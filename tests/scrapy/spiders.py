@@ -1,0 +1,87 @@
+"""Runs a Scrapy spider with our scheduler: python -m tests.scrapy.spiders SPIDER SEEDS JOBDIR LOG SETTINGS (seeds and settings as JSON)
+
+A process of its own, because Scrapy's reactor can run only once. The log has the URL of each page whose callback has begun.
+"""
+
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import scrapy
+from scrapy.crawler import CrawlerProcess
+from scrapy.dupefilters import BaseDupeFilter
+from scrapy.http import Response
+
+SETTINGS = {
+    "SCHEDULER": "trapline.scrapy.Scheduler",
+    "LOG_LEVEL": "INFO",
+    "TELNETCONSOLE_ENABLED": False,
+    "ROBOTSTXT_OBEY": False,
+    "DOWNLOAD_DELAY": 0,
+    "RETRY_ENABLED": False,
+}
+
+
+class Pages(scrapy.Spider):
+    """Follows all links."""
+
+    name = "pages"
+
+    def __init__(self, seeds: list[str], log: Path) -> None:
+        super().__init__()
+        self.start_urls = seeds
+        self._log = log.open("a", buffering=1)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        self._log.write(f"{response.url}\n")
+        for href in response.css("a::attr(href)").getall():
+            yield response.follow(href)
+        yield {"url": response.url}
+
+
+class Repeats(Pages):
+    """Requests its seed three times in all, and a page with a callback that cannot be serialised."""
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        self._log.write(f"{response.url}\n")
+        if response.url in self.start_urls and not response.meta.get("again"):
+            yield response.follow("/", dont_filter=True, meta={"again": True})
+            yield response.follow("/", dont_filter=True, meta={"again": True})
+            yield response.follow("/lambda", callback=lambda found: self._log.write(f"lambda {found.url}\n"))
+
+
+class BestFirst(Pages):
+    """Says how good pages are."""
+
+    async def start(self) -> AsyncIterator[Any]:
+        for number in (1, 3, 2):
+            yield scrapy.Request(f"{self.start_urls[0]}{number}", meta={"quality": number})
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        self._log.write(f"{response.url}\n")
+        yield from ()
+
+
+class FiltersNothing(BaseDupeFilter):
+    """Lets a page be requested up to five times."""
+
+    def __init__(self) -> None:
+        self._times: dict[str, int] = {}
+
+    def request_seen(self, request: scrapy.Request) -> bool:
+        self._times[request.url] = self._times.get(request.url, 0) + 1
+        return self._times[request.url] > 5
+
+
+def main(spider: str, seeds: str, jobs: str, log: str, settings: str) -> None:
+    process = CrawlerProcess({**SETTINGS, **({"JOBDIR": jobs} if jobs else {}), **json.loads(settings)})
+    crawler = process.create_crawler(globals()[spider])
+    process.crawl(crawler, json.loads(seeds), Path(log))
+    process.start()
+    print(json.dumps(crawler.stats.get_stats() if crawler.stats else {}, default=str))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
