@@ -53,7 +53,7 @@ class FrontierDatabase:
         self.sites: list[tuple[int, str]] = []
         self.addresses: list[tuple[int, str]] = []
         self.pages: dict[int, PageRow] = {}
-        self.done: list[tuple[int]] = []
+        self.payloads: list[tuple[bytes | None, int]] = []  # new ones of old pages
         self.meta: dict[str, str] = {}
 
     # ---- writing
@@ -68,7 +68,7 @@ class FrontierDatabase:
             run.executemany("insert into site values (?, ?)", self.sites)
             run.executemany("insert into address values (?, ?)", self.addresses)
             run.executemany("insert into page values (?, ?, ?, ?, ?)", self.pages.values())
-            run.executemany("update page set payload = null where id = ?", self.done)
+            run.executemany("update page set payload = ? where id = ?", self.payloads)
             run.executemany("insert or replace into meta values (?, ?)", self.meta.items())
             run.execute("insert into log values (?, ?)", (batch, calls))
             run.execute("commit")
@@ -78,7 +78,7 @@ class FrontierDatabase:
         finally:
             if sync:
                 run.execute("pragma synchronous = normal")
-        for written in (self.sites, self.addresses, self.pages, self.done, self.meta):
+        for written in (self.sites, self.addresses, self.pages, self.payloads, self.meta):
             written.clear()
 
     def forget_log(self, until: int) -> None:

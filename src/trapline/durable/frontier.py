@@ -25,6 +25,7 @@ from trapline.errors import ConfigError
 from trapline.fetch.urls import canonical, is_dynamic, origin
 from trapline.frontier import FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Rules, Visit, WaitUntil
 from trapline.frontier.journal import Journal
+from trapline.frontier.layout import FETCHED as FETCHED_PAGE
 from trapline.strategies import Strategy, load_strategy
 from trapline.strategies.base.live_inputs import live_inputs
 from trapline.strategies.base.url_inputs import STATE_PAGES
@@ -126,14 +127,18 @@ class DurableFrontier:
         result: int,
         links: Iterable[str | NewPage] = (),
         response_s: float = math.nan,
+        payload: bytes | None = None,
     ) -> bool:
         """Report the result of a page: FETCHED, FAILED (it may be tried again) or REFUSED (never again), with its links. Links that are
-        not http or https are left out. Return False if the visit has already ended: its time had run out."""
+        not http or https are left out. `payload`: replaces that of a page that is tried again. Return False if the visit has already
+        ended: its time had run out."""
         now = self._now()
         numbers = self._numbers([one for one in map(_with_url, links) if one[1]], now)
         is_taken = self._frontier.report(self._visit(visit), page.id, result, now, numbers, response_s)
         if is_taken and result in (FETCHED, REFUSED) and page.payload:
-            self._database.done.append((page.id,))
+            self._database.payloads.append((None, page.id))
+        elif is_taken and payload is not None:
+            self._database.payloads.append((payload, page.id))
         self._reported += 1
         self._commit()
         return is_taken
@@ -204,6 +209,20 @@ class DurableFrontier:
     def sites(self) -> int:
         """Number of known sites."""
         return len(self._names)
+
+    @property
+    def done(self) -> int:
+        """Number of pages that were fetched, or that are never tried again."""
+        return int((self._frontier.page_states >= FETCHED_PAGE).sum())
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether no page is left that could ever be handed out, and none is being fetched."""
+        return not self._frontier.has_new
+
+    def opens_at(self) -> float:
+        """Return when a visit could begin: now, a later time, or infinity if time alone changes nothing."""
+        return self._frontier.opens_at(self._now())
 
     def knows(self, key: str) -> bool:
         """Return whether a page with this key, or this URL, was added before."""
