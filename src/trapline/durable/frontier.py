@@ -31,7 +31,7 @@ from trapline.strategies.base.url_inputs import STATE_PAGES
 
 _SNAPSHOT_PAGES = 50_000  # reported pages between two snapshots
 _SNAPSHOT_BYTES = 64 << 20  # of log between two snapshots
-_MOST_QUALITY = 2.0**42  # ranks must be less
+MOST_QUALITY = 2.0**42  # ranks must be less
 _OTHER_FILES = ("lock", "snapshot", DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
 
 
@@ -399,7 +399,7 @@ def _with_url(page: str | NewPage) -> tuple[NewPage, str]:
 
 def _is_quality(value: float) -> bool:
     try:
-        return abs(float(value)) < _MOST_QUALITY
+        return abs(float(value)) < MOST_QUALITY
     except (TypeError, ValueError):
         return False
 
