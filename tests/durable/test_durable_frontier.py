@@ -303,6 +303,107 @@ def test_a_clock_that_is_set_back_stops_nothing(tmp_path: Path) -> None:
     crawl.frontier.close()
 
 
+# ---- what goes wrong
+
+
+def killed(frontier: DurableFrontier) -> None:
+    """End without a last commit and without a snapshot."""
+    frontier._database.close()
+    frontier._lock.release()
+
+
+def all_urls(frontier: DurableFrontier) -> list[str]:
+    """Fetch all pages and return their URLs."""
+    found = []
+    while isinstance(visit := frontier.next(), UrlVisit):
+        for page in visit.pages:
+            found.append(page.url)
+            frontier.report(visit, page, FETCHED)
+        frontier.finish(visit)
+    return found
+
+
+def test_what_could_not_be_written_is_written_by_the_next_call(tmp_path: Path) -> None:
+    rules = Rules(delay_s=0.0)
+    frontier = DurableFrontier(tmp_path / "f", rules=rules)
+    frontier._database._connection.execute("pragma busy_timeout = 10")
+    with closing(sqlite3.connect(tmp_path / "f" / "frontier.db", isolation_level=None)) as other:
+        other.execute("begin immediate")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            frontier.add(["http://a.example/"])
+        other.execute("rollback")
+    frontier.add(["http://b.example/"])
+    killed(frontier)
+    with DurableFrontier(tmp_path / "f", rules=rules) as frontier:
+        assert all_urls(frontier) == ["http://a.example/", "http://b.example/"]
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        (NewPage("http://bad.example/", payload="text"), "payload is of type str; give bytes"),  # type: ignore[arg-type]
+        (NewPage("http://bad.example/", key="\ud800"), "key .* UTF-8"),
+        (NewPage("http://bad.example/", site="\ud800"), "site .* UTF-8"),
+        (NewPage("bad:\ud800", key="key", site="site"), "url .* UTF-8"),
+        (NewPage("http://bad.example/", quality=None), "quality is None"),  # type: ignore[arg-type]
+        (NewPage("http://bad.example/", quality=float("nan")), "quality is nan"),
+        (NewPage("http://bad.example/", quality=1e30), r"quality is 1e\+30"),
+    ],
+)
+def test_a_page_that_cannot_be_kept_is_refused_and_changes_nothing(tmp_path: Path, page: NewPage, reason: str) -> None:
+    rules = Rules(delay_s=0.0)
+    frontier = DurableFrontier(tmp_path / "f", "quality", rules)
+    with pytest.raises(ConfigError, match=reason):
+        frontier.add(["http://a.example/", page])
+    frontier.add(["http://b.example/\ud800"])  # a lone surrogate in a URL is replaced, as browsers do
+    assert (frontier.known, frontier.sites) == (1, 1)
+    killed(frontier)
+    with DurableFrontier(tmp_path / "f", "quality", rules) as frontier:
+        assert all_urls(frontier) == ["http://b.example/%EF%BF%BD"]
+
+
+def test_pages_with_one_url_have_qualities_of_their_own(tmp_path: Path) -> None:
+    with DurableFrontier(tmp_path / "f", "quality", Rules(delay_s=0.0)) as frontier:
+        frontier.add([NewPage("http://a.example/", str(n).encode(), key=str(n), quality=n) for n in (1, 3, 2)])
+        order = []
+        while isinstance(visit := frontier.next(), UrlVisit):
+            order.append(visit.pages[0].payload)
+            frontier.report(visit, visit.pages[0], FETCHED)
+            frontier.finish(visit)
+        assert order == [b"3", b"2", b"1"]
+
+
+def test_a_key_that_is_a_url_is_known_as_it_was_given(tmp_path: Path) -> None:
+    with DurableFrontier(tmp_path / "f") as frontier:
+        frontier.add([NewPage("http://a.example/", key="HTTP://B.example")])
+        assert frontier.knows("HTTP://B.example") and not frontier.knows("http://b.example/")
+
+
+def test_addresses_of_unknown_sites_or_without_by_address_are_refused(tmp_path: Path) -> None:
+    with DurableFrontier(tmp_path / "f") as frontier:
+        frontier.add(["http://a.example/", "http://b.example/"])
+        with pytest.raises(ConfigError, match="without by_address=True"):
+            frontier.resolve("http://b.example", "192.0.2.1")
+        assert isinstance(frontier.next(), UrlVisit) and isinstance(frontier.next(), UrlVisit)
+    with (
+        DurableFrontier(tmp_path / "g", by_address=True) as frontier,
+        pytest.raises(ConfigError, match="is not a site"),
+    ):
+        frontier.resolve("http://a.example", "192.0.2.1")
+
+
+def test_one_damaged_snapshot_after_the_other_costs_nothing(tmp_path: Path) -> None:
+    for number in range(5):
+        with DurableFrontier(tmp_path / "f", "breadth-first", Rules(delay_s=0.0)) as frontier:
+            frontier.add([f"http://s{number}.example/"])
+        if number >= 2:
+            newest = max((tmp_path / "f" / "snapshot").iterdir(), key=lambda place: int(place.name))
+            for file in (file for file in newest.rglob("*") if file.is_file()):
+                file.write_bytes(b"damaged")
+    with DurableFrontier(tmp_path / "f", "breadth-first", Rules(delay_s=0.0)) as frontier:
+        assert all_urls(frontier) == [f"http://s{number}.example/" for number in range(5)]
+
+
 # ---- a real process, killed
 
 CHILD = """

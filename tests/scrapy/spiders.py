@@ -3,6 +3,7 @@
 A process of its own, because Scrapy's reactor can run only once. The log has the URL of each page whose callback has begun.
 """
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -62,6 +63,60 @@ class BestFirst(Pages):
     def parse(self, response: Response) -> Iterator[Any]:
         self._log.write(f"{response.url}\n")
         yield from ()
+
+
+class SharedLink(Pages):
+    """Two pages link to /3. The callback that yields the request first ends last."""
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield response.follow("/1", self.slow)
+        yield response.follow("/2", self.quick)
+
+    async def slow(self, response: Response) -> AsyncIterator[Any]:
+        yield response.follow("/3", self.shared)
+        await asyncio.sleep(1.0)
+
+    async def quick(self, response: Response) -> AsyncIterator[Any]:
+        await asyncio.sleep(0.5)
+        yield response.follow("/3", self.shared)
+
+    def shared(self, response: Response) -> None:
+        self._log.write(f"{response.url}\n")
+
+
+class OneObject(Pages):
+    """Yields the same request twice, which cannot be serialised."""
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        request = response.follow("/1", callback=lambda found: self._log.write(f"{found.url}\n"), dont_filter=True)
+        yield request
+        yield request
+
+
+class Renamed(Pages):
+    """Has a callback that `Pages` does not have."""
+
+    async def start(self) -> AsyncIterator[Any]:
+        for number in range(1, 5):
+            yield scrapy.Request(f"{self.start_urls[0]}{number}", self.renamed)
+        yield scrapy.Request(f"{self.start_urls[0]}39", self.parse)
+
+    def renamed(self, response: Response) -> None:
+        self._log.write(f"{response.url}\n")
+
+
+class OwnSlot(Pages):
+    async def start(self) -> AsyncIterator[Any]:
+        yield scrapy.Request(f"{self.start_urls[0]}down", meta={"download_slot": "mine"})
+
+
+def no_quality(request: scrapy.Request) -> None:
+    """A function that forgets to return a number."""
+
+
+class KnowsAllButSeeds(BaseDupeFilter):
+    def request_seen(self, request: scrapy.Request) -> bool:
+        return True
 
 
 class FiltersNothing(BaseDupeFilter):

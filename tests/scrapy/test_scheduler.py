@@ -14,16 +14,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scrapy import Request
 
-from tests.crawler.small_server import NOT_FOUND, SmallServer, moved, page, small_server
+from tests.crawler.small_server import HANG, NOT_FOUND, Part, SmallServer, moved, page, small_server
 from tests.effort import slow
+from trapline.durable import QueuedPage, UrlVisit
+from trapline.scrapy.open_visits import OpenVisits
 
 ROOT = Path(__file__).parents[2]
 PAGES = 40
 
 
-def web(host: str, target: str) -> bytes:
-    """A site of PAGES pages. /old redirects, /away does not exist, and /down answers with 503."""
+def web(host: str, target: str) -> bytes | list[Part]:
+    """A site of PAGES pages. /old redirects, /away does not exist, /down answers with 503, and /hang not at all."""
+    if target == "/hang":
+        return [HANG]
     if target == "/old":
         return moved("/39")
     if not target.strip("/").isdigit() and target != "/":
@@ -167,6 +172,123 @@ def test_wrong_settings_are_named(tmp_path: Path, settings: dict[str, Any], reas
         run = Run(tmp_path, seeds, **settings)
         _, complaints = run.process.communicate(timeout=60)
     assert reason in complaints and not run.parsed
+
+
+# ---- the crawl ends, and not too early
+
+
+@slow
+def test_a_page_that_two_callbacks_request_at_once_is_not_lost(tmp_path: Path) -> None:
+    with served() as (_, seeds):
+        run = Run(tmp_path, seeds, "SharedLink")
+        stats = run.end()
+    assert run.parsed == ["/3"] and "trapline/lost" not in stats
+
+
+@slow
+@pytest.mark.parametrize("reactor", ["asyncioreactor.AsyncioSelectorReactor", "selectreactor.SelectReactor"])
+def test_names_are_looked_up_with_every_reactor_and_bad_ones_stop_nothing(tmp_path: Path, reactor: str) -> None:
+    with served() as (server, _):
+        seeds = [f"http://{'a' * 70}.example/", "http://nowhere.invalid/", f"http://localhost:{server.port}/39"]
+        run = Run(tmp_path, seeds, TWISTED_REACTOR=f"twisted.internet.{reactor}")
+        stats = run.end()
+    assert stats["finish_reason"] == "finished" and stats["trapline/waiting"] == 0
+    assert "/39" in run.parsed
+
+
+@slow
+def test_a_crawl_goes_on_after_requests_that_cannot_be_restored(tmp_path: Path) -> None:
+    """The first run has begun one request. The spider of the second run no longer has the callback of the next ones."""
+    settings = {"TRAPLINE_STRATEGY": "breadth-first", "DOWNLOAD_DELAY": 0.2}
+    with served() as (_, seeds):
+        Run(tmp_path, seeds, "Renamed", CLOSESPIDER_PAGECOUNT=1, **settings).end()
+        run = Run(tmp_path, [], **settings)
+        stats = run.end()
+    assert stats["trapline/lost"] >= 2 and stats["trapline/waiting"] == 0
+    assert "/39" in run.parsed
+
+
+@slow
+def test_an_object_that_is_yielded_twice_is_two_requests(tmp_path: Path) -> None:
+    with served() as (_, seeds):
+        run = Run(tmp_path, seeds, "OneObject")
+        assert run.end()["finish_reason"] == "finished"
+    assert run.parsed == ["/1", "/1"]
+
+
+@slow
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"DOWNLOAD_TIMEOUT": 1},  # one page of the first visit gets no answer
+        {"DOWNLOAD_MAXSIZE": 10, "DOWNLOAD_DELAY": 0.1, "DOWNLOAD_TIMEOUT": 1},  # an answer that is too large is one
+        {"DOWNLOAD_DELAY": 0.5, "TRAPLINE_DELAY": 0, "DOWNLOAD_TIMEOUT": 1, "AUTOTHROTTLE_ENABLED": True},
+    ],
+)
+def test_a_site_that_answers_is_not_slowed_down(tmp_path: Path, settings: dict[str, Any]) -> None:
+    with served() as (_, (seed,)):
+        seeds = [f"{seed}1", f"{seed}2"] if "DOWNLOAD_MAXSIZE" in settings else [f"{seed}1", f"{seed}hang"]
+        stats = Run(tmp_path, seeds, **settings).end()
+    assert stats["elapsed_time_seconds"] < 10.0 and stats["finish_reason"] == "finished"
+
+
+# ---- start requests, slots, filters and qualities
+
+
+@slow
+def test_start_requests_of_an_earlier_run_are_retried(tmp_path: Path) -> None:
+    settings = {"TRAPLINE_STRATEGY": "breadth-first", "DOWNLOAD_DELAY": 0.2, "RETRY_ENABLED": True, "RETRY_TIMES": 2}
+    with served() as (server, (seed,)):
+        seeds = [f"{seed}39", f"{seed}down"]
+        Run(tmp_path, seeds, CLOSESPIDER_PAGECOUNT=1, **settings).end()
+        assert [one.target for one in server.log] == ["/39"]
+        Run(tmp_path, seeds, **settings).end()
+        assert Counter(one.target for one in server.log)["/down"] == 3
+
+
+@slow
+def test_a_retry_belongs_to_the_slot_of_its_request(tmp_path: Path) -> None:
+    with served() as (_, seeds):
+        stats = Run(tmp_path, seeds, "OwnSlot", RETRY_ENABLED=True, RETRY_TIMES=2).end()
+    assert stats["retry/count"] == 2 and stats["trapline/sites"] == 1
+
+
+@slow
+def test_requests_that_only_the_filter_of_the_user_knows_are_not_scheduled(tmp_path: Path) -> None:
+    with served() as (_, seeds):
+        run = Run(tmp_path, seeds, DUPEFILTER_CLASS="tests.scrapy.spiders.KnowsAllButSeeds")
+        stats = run.end()
+    assert run.parsed == ["/"] and stats["trapline/known"] == 1 and "trapline/lost" not in stats
+
+
+@slow
+def test_a_quality_that_is_no_number_is_named_and_stops_nothing(tmp_path: Path) -> None:
+    with served() as (_, seeds):
+        run = Run(tmp_path, seeds, TRAPLINE_STRATEGY="quality", TRAPLINE_QUALITY="tests.scrapy.spiders.no_quality")
+        run.end()
+    assert len(set(run.parsed)) == PAGES and "The quality of <GET" in run.complaints
+
+
+@slow
+def test_requests_of_scrapys_own_scheduler_are_not_forgotten_silently(tmp_path: Path) -> None:
+    with served() as (_, seeds):
+        Run(tmp_path, seeds, SCHEDULER="scrapy.core.scheduler.Scheduler", CLOSESPIDER_PAGECOUNT=3).end()
+        run = Run(tmp_path, seeds)
+        run.end()
+    assert "Scrapy's own scheduler" in run.complaints
+
+
+def test_a_page_is_found_by_the_referer_of_its_links_and_a_clock_may_be_set_back() -> None:
+    visits, page = OpenVisits(per_site=1), QueuedPage(0, "http://a.example/", b"")
+    visits.begin(UrlVisit(0, "a", [page], 0.0))
+    request = Request("http://me:secret@a.example:80/#top")
+    visit, _ = visits.next_page() or pytest.fail("no page")
+    visits.hand_out(visit, page, request)
+    running = visits.by_url("http://a.example/")
+    assert running is not None and running.page is page
+    visits.answered(request, -0.5)
+    assert running.response_s == 0.0
+    assert list(visits.ended(set())) == [running] and visits.by_url("http://a.example/") is None
 
 
 @slow

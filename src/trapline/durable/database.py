@@ -59,7 +59,7 @@ class FrontierDatabase:
     # ---- writing
 
     def commit(self, batch: int, calls: bytes, sync: bool = False) -> None:
-        """Write all that was added, and the log of calls as this batch."""
+        """Write all that was added, and the log of calls as this batch. If that fails, nothing is written, and a later commit can."""
         run = self._connection
         if sync:
             run.execute("pragma synchronous = full")
@@ -73,7 +73,8 @@ class FrontierDatabase:
             run.execute("insert into log values (?, ?)", (batch, calls))
             run.execute("commit")
         except BaseException:
-            run.execute("rollback")
+            if run.in_transaction:  # after some errors, such as a full disk, SQLite has ended the transaction itself
+                run.execute("rollback")
             raise
         finally:
             if sync:

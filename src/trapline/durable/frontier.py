@@ -22,7 +22,7 @@ from trapline.crawler.discovery.seen import SeenTable
 from trapline.crawler.files import checkpoint, lock
 from trapline.durable.database import DATABASE, FORMAT, FrontierDatabase, PageRow
 from trapline.errors import ConfigError
-from trapline.fetch.urls import canonical, is_dynamic, origin
+from trapline.fetch.urls import MOST_URL, canonical, is_dynamic, origin
 from trapline.frontier import FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Rules, Visit, WaitUntil
 from trapline.frontier.journal import Journal
 from trapline.frontier.layout import FETCHED as FETCHED_PAGE
@@ -32,6 +32,7 @@ from trapline.strategies.base.url_inputs import STATE_PAGES
 
 _SNAPSHOT_PAGES = 50_000  # reported pages between two snapshots
 _SNAPSHOT_BYTES = 64 << 20  # of log between two snapshots
+MOST_QUALITY = 2.0**42  # ranks must be less
 _OTHER_FILES = ("lock", "snapshot", DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
 
 
@@ -65,6 +66,9 @@ class UrlVisit(NamedTuple):
 class DurableFrontier:
     """A frontier of URLs in a folder.
 
+    If the folder cannot be written, for example because the disk is full, a call raises `sqlite3.Error`. Do not repeat the call: the
+    frontier has done what it asked for, and the next call that can write writes that too.
+
     >>> import tempfile
     >>> folder = tempfile.mkdtemp() + "/frontier"
     >>> with DurableFrontier(folder, "breadth-first", Rules(delay_s=0.0)) as frontier:
@@ -91,6 +95,8 @@ class DurableFrontier:
 
         `strategy`: its name, a Python file of yours, or the strategy itself. `by_address`: sites on the same IP address share a delay;
         `resolve` must name the address of each site (`unresolved`) before it is visited. `clock`: returns seconds since 1970.
+
+        All calls must come from the thread that opened the frontier.
         """
         self._folder, self._clock = Path(folder), clock
         self._strategy = load_strategy(strategy) if isinstance(strategy, str) else strategy
@@ -102,7 +108,11 @@ class DurableFrontier:
         self._lock = lock.take(self._folder, "used")
         try:
             self._database = FrontierDatabase(self._folder)
-            self._open()
+            try:
+                self._open()
+            except BaseException:
+                self._database.close()
+                raise
         except BaseException:
             self._lock.release()
             raise
@@ -115,7 +125,7 @@ class DurableFrontier:
         given, known, now = list(map(_with_url, pages)), self.known, self._now()
         for page, url in given:
             if not url:
-                raise ConfigError(f"{page.url}: not an http or https URL")
+                raise ConfigError(f"{page.url[:MOST_URL]}: not an http or https URL of at most {MOST_URL} characters")
         self._frontier.discover(self._numbers(given, now), now)
         self._commit(sync)
         return self.known - known
@@ -176,6 +186,7 @@ class DurableFrontier:
     ) -> None:
         """Set the rules of one site: the delay between two visits, the pages of a visit, the pages in all (0 blocks the site), and a time
         before which it is not visited. None leaves a rule as it is; AS_RULES removes the site's own."""
+        _check_text("site", site)
         now = self._now()
         (number,) = self._site_numbers([site], now)
         rules = {"delay_s": delay_s, "per_connection": per_connection, "pages": max_pages, "not_before": not_before}
@@ -184,10 +195,16 @@ class DurableFrontier:
 
     def resolve(self, site: str, address: str) -> None:
         """Name the IP address of a site. Sites on the same address share its delay. With an unknown address, give the site's own name."""
+        number = self._sites.get(site)
+        if not self._by_address or number is None:
+            reason = (
+                "is not a site of this frontier" if self._by_address else "needs no address without by_address=True"
+            )
+            raise ConfigError(f"site {site!r} {reason}")
+        _check_text("address", address)
         if address not in self._addresses:
             self._addresses[address] = len(self._addresses)
             self._database.addresses.append((self._addresses[address], address))
-        number = self._sites[site]
         if not self._frontier.is_visited(number):
             self._frontier.resolve(number, self._addresses[address], self._now())
             self.unresolved.discard(site)
@@ -226,9 +243,10 @@ class DurableFrontier:
 
     def knows(self, key: str) -> bool:
         """Return whether a page with this key, or this URL, was added before."""
-        out = np.empty(1, np.int32)
-        self._seen.find(self._seen.fingerprints([canonical(key) or key]), out)
-        return bool(out[0] >= 0)
+        _check_text("key", key)
+        out = np.empty(2, np.int32)
+        self._seen.find(self._seen.fingerprints([key, canonical(key) or key]), out)
+        return bool(out.max() >= 0)
 
     # ---- the end
 
@@ -258,9 +276,10 @@ class DurableFrontier:
         self._seen, self._names, self._addresses = SeenTable(), list[str](), dict[str, int]()
         self._batch = database.last_batch()
         self._reported = self._log_bytes = 0
+        self._calls = b""  # that could not be committed: the next commit has them too
         self.unresolved: set[str] = set()
-        self._qualities: dict[str, float] = {}
-        self._inputs = live_inputs(self._strategy, self._quality, None, 1, canonical, _no_graph)
+        self._qualities: list[float] = []  # of the pages that are being registered
+        self._inputs = live_inputs(self._strategy, lambda urls: self._qualities, None, 1, canonical, _no_graph)
         if settings is None:
             self._frontier = Frontier(self._strategy, self._rules)
             self._frontier.journal = Journal()
@@ -282,13 +301,15 @@ class DurableFrontier:
             )
         checkpoint.forget_after(self._folder, self._batch)
         first_rules = Rules(**settings["rules"])  # type: ignore[arg-type]
-        batch, state, _ = checkpoint.load(self._folder, self._batch, self._strategy)
+        batch, state, damaged = checkpoint.load(self._folder, self._batch, self._strategy)
         self._frontier, self._seen = state or (Frontier(self._strategy, first_rules), self._seen)
         if batch < self._batch:
             from trapline.frontier.replay import replay  # its kernel takes seconds to compile, and is seldom needed
 
             for calls in self._database.log(after=batch):
                 replay(self._frontier, calls)
+        if damaged:
+            checkpoint.forget_after(self._folder, batch)
         for keys in self._database.keys(first=len(self._seen)):
             self._seen.add(self._seen.fingerprints(keys), len(self._seen), np.empty(len(keys), np.int32))
         self._names = self._database.site_names()
@@ -336,15 +357,12 @@ class DurableFrontier:
         urls = [url for _, url in new]
         owners = self._site_numbers([page.site or origin(url) for page, url in new], now)
         self._frontier.add_pages(owners, [is_dynamic(url) for url in urls])
-        self._qualities = {url: page.quality for page, url in new}
+        self._qualities = [page.quality for page, _ in new]
         for name, values in self._inputs.items():
             self._frontier.set_column(name, values(urls), first)
         for number, (site, (page, url)) in enumerate(zip(owners, new, strict=True), first):
             key = page.key if page.key and page.key != url else None
             self._database.pages[number] = PageRow(number, site, url, key, page.payload or None)
-
-    def _quality(self, urls: Sequence[str]) -> list[float]:
-        return [self._qualities[url] for url in urls]
 
     def _site_numbers(self, names: Sequence[str], now: float) -> list[int]:
         """Return the number of each site. New sites are registered."""
@@ -364,12 +382,13 @@ class DurableFrontier:
 
     def _commit(self, sync: bool = False, is_first: bool = False) -> None:
         assert self._frontier.journal is not None
-        calls = self._frontier.journal.take()
-        if not calls and not is_first:
+        self._calls += self._frontier.journal.take()
+        if not self._calls and not is_first:
             return
+        self._database.commit(self._batch + 1, self._calls, sync)
         self._batch += 1
-        self._database.commit(self._batch, calls, sync)
-        self._log_bytes += len(calls)
+        self._log_bytes += len(self._calls)
+        self._calls = b""
         if self._reported >= _SNAPSHOT_PAGES or self._log_bytes >= _SNAPSHOT_BYTES:
             self._take_snapshot()
 
@@ -382,9 +401,33 @@ class DurableFrontier:
 
 
 def _with_url(page: str | NewPage) -> tuple[NewPage, str]:
-    """Return a page with its canonical URL; "": it is not http or https. With a site and a key of its own, a page may have any URL."""
+    """Return a page with its canonical URL; "": it is not http or https. With a site and a key of its own, a page may have any URL.
+
+    Raise `ConfigError` if the page could not be written. Later would be too late: the frontier would know a page that the disk does not.
+    """
     given = NewPage(page) if isinstance(page, str) else page
-    return given, canonical(given.url) or (given.url if given.site and given.key else "")
+    url = canonical(given.url) or (given.url if given.site and given.key else "")
+    for name, value in (("url", url), ("key", given.key), ("site", given.site)):
+        _check_text(name, value)
+    if not isinstance(given.payload, bytes):
+        raise ConfigError(f"{given.url}: its payload is of type {type(given.payload).__name__}; give bytes")
+    if not _is_quality(given.quality):
+        raise ConfigError(f"{given.url}: its quality is {given.quality!r}; give a number under 2^42")
+    return given, url
+
+
+def _is_quality(value: float) -> bool:
+    try:
+        return abs(float(value)) < MOST_QUALITY
+    except (TypeError, ValueError):
+        return False
+
+
+def _check_text(name: str, value: str) -> None:
+    try:
+        value.encode()
+    except (AttributeError, UnicodeEncodeError):
+        raise ConfigError(f"{name} {value!r}: not a text that can be written as UTF-8") from None
 
 
 def _no_graph(graph: object) -> np.ndarray:

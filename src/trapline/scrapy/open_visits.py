@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from scrapy import Request
+from scrapy.utils.url import strip_url
 
 from trapline.durable import NewPage, QueuedPage, UrlVisit
 
@@ -20,7 +21,13 @@ class OpenVisit:
     left: deque[QueuedPage]  # not handed out yet
     downloading: int = 0
     running: int = 0  # downloading, or processed by the spider
-    failed: bool = False  # a request got no answer
+    answers: int = 0
+    failures: int = 0  # requests without an answer
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the site gave no answer. One page that fails among others that do not is no reason to back off."""
+        return self.failures > 0 and self.answers == 0
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +41,10 @@ class RunningPage:
     is_answered: bool = False
     response_s: float = math.nan
     links: list[NewPage] = field(default_factory=list)  # requests that came from it
+
+    @property
+    def has_failed(self) -> bool:
+        return self.was_sent and not self.is_answered
 
 
 class OpenVisits:
@@ -62,15 +73,17 @@ class OpenVisits:
     def hand_out(self, visit: OpenVisit, page: QueuedPage, request: Request) -> None:
         visit.downloading += 1
         visit.running += 1
-        self._running[request] = self._by_url[request.url] = RunningPage(visit, page)
+        self._running[request] = self._by_url[strip_url(request.url)] = RunningPage(visit, page)
 
     def sent(self, request: Request) -> None:
         if running := self._running.get(request):
             running.was_sent = True
 
-    def answered(self, request: Request, response_s: float) -> None:
+    def answered(self, request: Request, response_s: float | None = None) -> None:
+        """Note an answer, and after how many seconds it came, if that is known."""
         if running := self._running.get(request):
-            running.is_answered, running.response_s = True, response_s
+            running.is_answered = True
+            running.response_s = math.nan if response_s is None else max(0.0, response_s)  # a clock may be set back
 
     def downloaded(self, request: Request) -> None:
         """Note that the download of a request has ended, with or without an answer."""
@@ -80,7 +93,7 @@ class OpenVisits:
             running.visit.downloading -= 1
 
     def by_url(self, url: str) -> RunningPage | None:
-        """Return the page at this URL that is being processed, if there is one."""
+        """Return the page that is being processed and that names this URL in the header Referer, if there is one."""
         return self._by_url.get(url)
 
     def ended(self, in_progress: set[Request]) -> Iterator[RunningPage]:
@@ -88,10 +101,11 @@ class OpenVisits:
         for request in [request for request in self._running if request not in in_progress]:
             self.downloaded(request)
             running = self._running.pop(request)
-            if self._by_url.get(request.url) is running:
-                del self._by_url[request.url]
+            if self._by_url.get(url := strip_url(request.url)) is running:
+                del self._by_url[url]
             running.visit.running -= 1
-            running.visit.failed |= running.was_sent and not running.is_answered
+            running.visit.answers += running.is_answered
+            running.visit.failures += running.has_failed
             yield running
 
     def over(self) -> Iterator[OpenVisit]:

@@ -6,13 +6,10 @@ the pipelines of its page have ended, together with the report on the page. So a
 from it, or it is downloaded again.
 """
 
-import asyncio
 import logging
 import pickle
 import tempfile
 import time
-from collections import deque
-from ipaddress import ip_address
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -29,7 +26,9 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.request import request_from_dict
 
 from trapline.durable import DurableFrontier, NewPage, QueuedPage, UrlVisit
+from trapline.durable.frontier import MOST_QUALITY
 from trapline.frontier import FETCHED, REFUSED, Outcome, WaitUntil
+from trapline.scrapy.name_lookups import NameLookups
 from trapline.scrapy.open_visits import OpenVisits, RunningPage
 from trapline.scrapy.settings import SchedulerSettings
 
@@ -37,7 +36,8 @@ logger = logging.getLogger(__name__)
 
 SLOT = "trapline"  # the download slot of all requests: the frontier has the delays, so the slot has none
 FOLDER = "frontier"  # in JOBDIR
-_MOST_LOOKUPS = 32  # names that are looked up at the same time
+SITE = "trapline_site"  # in `request.meta`: the download slot that the spider has named
+_SCRAPY_QUEUE = "requests.queue"  # in JOBDIR: what Scrapy's own scheduler has kept
 _IN_MEMORY = b"-"  # the payload of a request that cannot be serialised
 
 
@@ -52,11 +52,11 @@ class Scheduler(BaseScheduler):
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._dupe_filter = _other_dupe_filter(crawler)
         self._in_memory: dict[str, Request] = {}  # by key: requests that cannot be serialised
-        self._pending: set[str] = set()  # keys of requests that are added when the page that they came from is reported
+        self._pending: dict[
+            str, NewPage
+        ] = {}  # by key: requests that are added when a page that they came from is reported
         self._numbers = count()
-        self._lookups: deque[str] = deque()
-        self._looking_up = 0
-        self._tasks: set[asyncio.Future[None]] = set()
+        self._lookups = NameLookups(self._resolve)
         self._wakes_at = float("inf")
         self._has_more = True
         self._is_resumed = False
@@ -74,17 +74,21 @@ class Scheduler(BaseScheduler):
         self._frontier = DurableFrontier(folder, settings.strategy, settings.rules, by_address=settings.by_address)
         if self._is_resumed:
             logger.info("The frontier in %s is resumed: %d requests wait", folder, self._frontier.waiting)
+        elif (folder.parent / _SCRAPY_QUEUE).exists():
+            logger.warning("The requests that Scrapy's own scheduler has kept in %s are not read", folder.parent)
         assert self._crawler.engine is not None
         self._crawler.engine.downloader.per_slot_settings[SLOT] = {"concurrency": 1 << 30, "delay": 0.0}
         if self._dupe_filter is not None:
             self._dupe_filter.open()
         connect = self._crawler.signals.connect
         connect(self._reached_downloader, signals.request_reached_downloader)
+        connect(self._headers_received, signals.headers_received)
         connect(self._response_downloaded, signals.response_downloaded)
         connect(self._left_downloader, signals.request_left_downloader)
-        self._look_up_names()
+        self._lookups.add(self._frontier.unresolved)
 
     def close(self, reason: str) -> None:
+        self._lookups.close()
         self._report_ended()
         for visit in self._visits.stop():
             self._frontier.finish(visit.visit)
@@ -102,18 +106,18 @@ class Scheduler(BaseScheduler):
 
     def enqueue_request(self, request: Request) -> bool:
         key, is_new = self._key(request)
-        page = self._new_page(request, key) if is_new else NewPage(request.url, key=key, site=self._site(request))
+        page = self._new_page(request, key) if is_new else self._old_page(request, key)
         parent = self._parent(request)
-        if parent is not None:
+        if parent is not None and page is not None:
             parent.links.append(page)  # a link counts, new or not
-        if not is_new:
+        if not is_new or page is None:
             self._count("dupefilter/filtered")
             return False
         if parent is None:
             self._frontier.add([page])
-            self._look_up_names()
+            self._lookups.add(self._frontier.unresolved)
         else:
-            self._pending.add(key)
+            self._pending[key] = page
         self._has_more = True
         self._count("scheduler/enqueued")
         return True
@@ -125,15 +129,13 @@ class Scheduler(BaseScheduler):
                 continue
             visit, page = found
             request = self._request(page)
-            if request is None:
-                self._frontier.report(visit.visit, page, REFUSED)
-                continue
-            request.meta["download_slot"] = SLOT
-            self._visits.hand_out(visit, page, request)
-            self._count("scheduler/dequeued")
-            return request
-        for visit in self._visits.over():
-            self._frontier.finish(visit.visit)
+            if request is not None:
+                self._take_slot(request)
+                self._visits.hand_out(visit, page, request)
+                self._count("scheduler/dequeued")
+                return request
+            self._frontier.report(visit.visit, page, REFUSED)
+            self._finish_over()  # before the frontier is asked again: the other pages of the site may be next
         return None
 
     # ---- visits
@@ -159,6 +161,10 @@ class Scheduler(BaseScheduler):
     def _wake(self, moment: float) -> None:
         if moment == self._wakes_at:
             self._wakes_at = float("inf")
+        self._ask_engine()
+
+    def _ask_engine(self) -> None:
+        """Let the engine ask for a request soon."""
         slot = self._crawler.engine._slot if self._crawler.engine is not None else None
         if slot is not None and slot.closing is None:
             slot.nextcall.schedule()
@@ -169,22 +175,28 @@ class Scheduler(BaseScheduler):
         in_progress = engine._slot.inprogress if engine is not None and engine._slot is not None else set()
         for running in self._visits.ended(in_progress):
             self._report(running)
+        self._finish_over()
+
+    def _finish_over(self) -> None:
         for visit in self._visits.over():
-            self._frontier.finish(visit.visit, Outcome(failed=visit.failed))
+            self._frontier.finish(visit.visit, Outcome(failed=visit.has_failed))
 
     def _report(self, running: RunningPage) -> None:
-        failed = running.was_sent and not running.is_answered
-        result = REFUSED if failed else FETCHED
+        result = REFUSED if running.has_failed else FETCHED
         self._frontier.report(running.visit.visit, running.page, result, running.links, running.response_s)
-        self._pending.difference_update(link.key for link in running.links)
+        for link in running.links:
+            self._pending.pop(link.key, None)
         if running.links:
-            self._look_up_names()
+            self._lookups.add(self._frontier.unresolved)
 
     def _reached_downloader(self, request: Request) -> None:
         self._visits.sent(request)
 
+    def _headers_received(self, request: Request) -> None:
+        self._visits.answered(request)  # even if the body is then refused, for example because it is too large
+
     def _response_downloaded(self, response: Response, request: Request) -> None:
-        self._visits.answered(request, float(request.meta.get("download_latency", float("nan"))))
+        self._visits.answered(request, request.meta.get("download_latency"))
 
     def _left_downloader(self, request: Request) -> None:
         self._visits.downloaded(request)
@@ -194,13 +206,18 @@ class Scheduler(BaseScheduler):
     def _key(self, request: Request) -> tuple[str, bool]:
         """Return the key of a request's page, and whether the request is to be scheduled."""
         key = self._crawler.request_fingerprinter.fingerprint(request).hex()
-        is_repeated_start = self._is_resumed and request.meta.get("is_start_request") and self._frontier.knows(key)
-        if request.dont_filter and not is_repeated_start:
+        if request.dont_filter and not self._is_repeated_start(request, key):
             return (key if not self._is_known(key) else self._unique(key)), True
         if self._dupe_filter is None:
             return key, not self._is_known(key)
         is_seen = self._dupe_filter.request_seen(request)
         return (key if is_seen or not self._is_known(key) else self._unique(key)), not is_seen
+
+    def _is_repeated_start(self, request: Request, key: str) -> bool:
+        """Return whether a start request is known from an earlier run. Retries and redirects of one are not start requests: they have
+        been handed out."""
+        is_start = request.meta.get("is_start_request") and request.meta.get("download_slot") != SLOT
+        return bool(is_start and self._is_resumed and self._frontier.knows(key))
 
     def _is_known(self, key: str) -> bool:
         return key in self._pending or self._frontier.knows(key)
@@ -209,9 +226,25 @@ class Scheduler(BaseScheduler):
         return f"{key} {time.time_ns()} {next(self._numbers)}"
 
     def _new_page(self, request: Request, key: str) -> NewPage:
-        return NewPage(
-            request.url, self._payload(request, key), key, self._site(request), self._settings.quality(request)
-        )
+        return NewPage(request.url, self._payload(request, key), key, self._site(request), self._quality(request))
+
+    def _old_page(self, request: Request, key: str) -> NewPage | None:
+        """Return the page of a request that is not to be scheduled; None: the user's own filter knows it, but the frontier does not."""
+        if key in self._pending:
+            return self._pending[key]  # with its payload: the page from which this request came may be reported first
+        return NewPage(request.url, key=key, site=self._site(request)) if self._frontier.knows(key) else None
+
+    def _quality(self, request: Request) -> float:
+        try:
+            quality = float(self._settings.quality(request))
+            if not abs(quality) < MOST_QUALITY:
+                raise ValueError(f"it is {quality}; it must be a number under 2^42")
+        except Exception as error:  # whatever the user's function raises
+            logger.error(
+                "The quality of %s is unknown, and taken as 0: %s", request, error, extra={"spider": self._spider}
+            )
+            return 0.0
+        return quality
 
     def _payload(self, request: Request, key: str) -> bytes:
         try:
@@ -220,7 +253,7 @@ class Scheduler(BaseScheduler):
             text = "%s cannot be serialised, and will be lost if the process ends: %s"
             logger.warning(text, request, error, extra={"spider": self._spider})
             self._count("scheduler/unserializable")
-            self._in_memory[key] = request
+            self._in_memory[key] = request.copy()  # the spider may yield the same object again
             return _IN_MEMORY + key.encode()
 
     def _request(self, page: QueuedPage) -> Request | None:
@@ -242,9 +275,8 @@ class Scheduler(BaseScheduler):
 
     def _site(self, request: Request) -> str:
         """Return the site of a request: that of its URL, or the download slot that the spider has named."""
-        slot = request.meta.get("download_slot")
-        if slot and slot != SLOT:
-            return str(slot)
+        if slot := _named_slot(request):
+            return slot
         parts = urlsplit(request.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}"
 
@@ -253,37 +285,16 @@ class Scheduler(BaseScheduler):
         referer = request.headers.get("Referer")
         return self._visits.by_url(referer.decode("latin-1")) if referer else None
 
-    # ---- addresses
-
-    def _look_up_names(self) -> None:
-        """Look up the addresses of new sites: sites on one address share its delay."""
-        known = set(self._lookups)
-        self._lookups.extend(site for site in self._frontier.unresolved if site not in known)
-        while self._lookups and self._looking_up < _MOST_LOOKUPS:
-            site = self._lookups.popleft()
-            host = urlsplit(site).hostname or ""
-            try:
-                self._resolve(site, str(ip_address(host)))
-            except ValueError:
-                self._looking_up += 1
-                task = asyncio.ensure_future(self._look_up(site, host))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
-
-    async def _look_up(self, site: str, host: str) -> None:
-        try:
-            found = await asyncio.get_running_loop().getaddrinfo(host, None) if host else []
-            address = str(found[0][4][0]) if found else site
-        except OSError:
-            address = site  # the request will fail, and the spider learns why
-        self._looking_up -= 1
-        self._resolve(site, address)
-        self._look_up_names()
+    def _take_slot(self, request: Request) -> None:
+        """Let a request use the common download slot, whose delay AutoThrottle must not change."""
+        if slot := _named_slot(request):
+            request.meta[SITE] = slot
+        request.meta.update(download_slot=SLOT, autothrottle_dont_adjust_delay=True)
 
     def _resolve(self, site: str, address: str) -> None:
         if site in self._frontier.unresolved:
             self._frontier.resolve(site, address)
-            self._wake(self._wakes_at)
+            self._ask_engine()
 
     # ---- statistics
 
@@ -295,6 +306,12 @@ class Scheduler(BaseScheduler):
         assert self._crawler.stats is not None
         for name in ("known", "waiting", "sites"):
             self._crawler.stats.set_value(f"trapline/{name}", getattr(self._frontier, name))
+
+
+def _named_slot(request: Request) -> str:
+    """Return the download slot that the spider has named; "": none. A retry or a redirect has that of its first request."""
+    slot = request.meta.get("download_slot")
+    return str((request.meta.get(SITE) if slot == SLOT else slot) or "")
 
 
 def _other_dupe_filter(crawler: Crawler) -> BaseDupeFilter | None:

@@ -37,6 +37,7 @@ class SchedulerSettings:
                 per_connection=pages,
                 lease_s=math.inf,  # every request of Scrapy ends, and the scheduler learns of it
                 backoff_s=settings.getfloat("TRAPLINE_BACKOFF", 60.0),
+                backoff_most_s=settings.getfloat("TRAPLINE_MAX_BACKOFF", 600.0),
                 pages_per_site=settings.getint("TRAPLINE_MAX_PAGES_PER_SITE", 0),
             ),
             per_site=per_site,
