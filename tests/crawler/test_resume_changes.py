@@ -160,7 +160,7 @@ def test_the_quality_of_a_program_goes_along_to_another_strategy_or_the_reason_i
     def quality(page: Page) -> float:
         return 0.5
 
-    (tmp_path / "all.py").write_text(ALL_INPUTS.replace("inputs=INPUTS", 'inputs=("quality",)'))
+    (tmp_path / "all.py").write_text(ALL_INPUTS.replace("=INPUTS", '=("quality",)'))
     seed, hosts, by_quality = f"http://a.test:{server.port}/", tmp_path / "hosts", str(tmp_path / "all.py")
     hosts.write_text("".join(f"{address} {host}\n" for host, address in HOSTS.items()))
     given = {"hosts": str(hosts), "allow_private": True, "sitemaps": False, "delay": 0, "max_pages": 4}

@@ -46,7 +46,7 @@ def differences(made: Any, real: Any, place: str) -> list[str]:
         ("history", "/api/0/history"),
         ("partitions", "/api/0/partitions"),
         ("refresh", "/api/0/refresh"),
-        ("quality", "/api/0/quality"),
+        pytest.param("quality", "/api/0/quality", marks=pytest.mark.slow),
     ],
 )
 def test_samples_have_the_fields_of_real_answers(world: World, name: str, path: str) -> None:

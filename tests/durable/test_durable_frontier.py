@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.effort import slow
+from tests.effort import examples, slow
 from trapline import FAILED, FETCHED, REFUSED, ConfigError, Drained, Outcome, Rules, WaitUntil, strategies
 from trapline.durable import DurableFrontier, NewPage, QueuedPage, UrlVisit
 
@@ -100,7 +100,7 @@ def test_every_page_is_handed_out_once(tmp_path: Path, strategy: str) -> None:
     crawl.frontier.close()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(ends=st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=5))
 def test_ends_of_any_kind_lose_nothing(tmp_path_factory: pytest.TempPathFactory, ends: list[tuple[int, bool]]) -> None:
     crawl = Crawl(tmp_path_factory.mktemp("ends") / "f")

@@ -228,7 +228,7 @@ def check_inputs(strategy: Strategy, has_quality: bool, has_history: bool) -> No
     """Raise ConfigError if an input of the page rank is missing. Call it early, before a graph is read."""
     page = strategy.page
     for name in page.columns:
-        if name in INPUTS and name not in page.inputs:
+        if name in (*FEATURES, *STATE_PAGES) and name not in page.inputs:
             raise ConfigError(
                 f"page rank {page.name!r}: its column {name!r} would stay 0; add {name!r} to its inputs, or give the column another name"
             )
