@@ -487,6 +487,7 @@ def unreadable(file: Path) -> None:
     file.mkdir()  # a file without permissions could be read by root
 
 
+@slow
 @compiled_only
 @pytest.mark.parametrize(
     "damage",
@@ -537,6 +538,7 @@ open({file!r}, "w").write("RANGE = 10.0")
 EDITED_LATER = DRAW.replace("jit.ready()", "open({file!r}, 'w').write('RANGE = 10.0')\njit.ready()")
 
 
+@slow
 @compiled_only
 @pytest.mark.parametrize(
     ("source", "files"),
@@ -824,6 +826,7 @@ def test_a_link_or_a_file_in_the_place_of_the_cache_is_not_used(tmp_path: Path) 
         assert not cache_folder.make(taken)
 
 
+@slow
 @compiled_only
 def test_a_cache_is_private_whatever_the_umask(chained: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.crawler.stage import A, B, Stage, Wire
+from tests.effort import slow
 from trapline.crawler.engine.options import RefreshOptions
 from trapline.crawler.engine.status import SignalCounts
 from trapline.crawler.files.layout import claim_new
@@ -600,6 +601,7 @@ def put(stage: Stage, url: str, kind: str, received: float, moment: float) -> st
     return [signal.outcome for batch in stage._sent() for signal in batch.signals][-1]
 
 
+@slow
 @pytest.mark.parametrize("before_s", [0.0, pytest.param(300.0, marks=pytest.mark.slow)])
 def test_pings_count_after_a_run_whose_clock_was_ahead(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, before_s: float
@@ -611,6 +613,7 @@ def test_pings_count_after_a_run_whose_clock_was_ahead(
     assert stage.refresher.signals(0) == 1
 
 
+@slow
 @pytest.mark.parametrize("before_s", [0.0, pytest.param(300.0, marks=pytest.mark.slow)])
 def test_points_keep_their_distance_from_now(stage: Stage, monkeypatch: pytest.MonkeyPatch, before_s: float) -> None:
     """This holds for points from before this run too."""

@@ -575,6 +575,7 @@ def older_without_merged_database(folder: Path) -> None:
     (folder / "crawl.db").unlink()
 
 
+@slow
 @pytest.mark.parametrize(
     ("damage", "place", "what"),
     [

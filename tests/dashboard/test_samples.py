@@ -8,6 +8,7 @@ import pytest
 from tests.crawler.live_web import crawled, refetched, until
 from tests.dashboard.dashboard_world import World, served
 from tests.dashboard.stand_in import sample
+from tests.effort import slow
 from tests.testweb.changing import changing_web
 from trapline.crawler.engine.options import RefreshOptions
 from trapline.testweb import serve
@@ -45,7 +46,7 @@ def differences(made: Any, real: Any, place: str) -> list[str]:
         ("overview", "/api/0/overview"),
         ("history", "/api/0/history"),
         ("partitions", "/api/0/partitions"),
-        ("refresh", "/api/0/refresh"),
+        pytest.param("refresh", "/api/0/refresh", marks=pytest.mark.slow),
         pytest.param("quality", "/api/0/quality", marks=pytest.mark.slow),
     ],
 )
@@ -55,6 +56,7 @@ def test_samples_have_the_fields_of_real_answers(world: World, name: str, path: 
     assert differences(sample(name), reply.json, name) == []
 
 
+@slow
 def test_sites_and_their_pages_have_the_fields_of_real_answers(world: World) -> None:
     rows = world.get("/api/0/sites")["rows"]
     assert differences(sample("sites"), rows, "sites") == []

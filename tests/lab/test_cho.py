@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 
+from tests.effort import slow
 from trapline.cli.reproduce.paper_page import drawn_chart
 from trapline.graph import WebModel, build
 from trapline.graph.strings import decoded
@@ -52,6 +53,7 @@ def found() -> dict[int, PaperItem]:
     return dict(enumerate(items, 1))
 
 
+@slow
 @pytest.mark.parametrize("number", range(1, 7))
 def test_each_experiment_has_tables_and_verdicts(number: int) -> None:
     experiment = found()[number]

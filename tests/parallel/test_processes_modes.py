@@ -82,6 +82,7 @@ def summary(folder: Path) -> dict[str, Any]:
     return found
 
 
+@slow
 @pytest.mark.parametrize(
     ("mode", "partitioning", "options"),
     [

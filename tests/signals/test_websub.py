@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from tests.crawler.small_server import NOT_FOUND
+from tests.effort import slow
 from tests.signals.endpoint_world import World, world
 from trapline.fetch.failure import TIMEOUT
 from trapline.signals.endpoint.known_sites import SitesKnown
@@ -203,6 +204,7 @@ def find_topics(folder: Path, hubs: dict[str, str]) -> None:
     inbox.close()
 
 
+@slow
 def test_a_site_with_too_many_topics_does_not_block_other_sites(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
