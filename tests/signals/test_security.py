@@ -525,6 +525,7 @@ def waiting_connections(
     return several
 
 
+@slow
 @pytest.mark.parametrize("begins", [*sample(SLOW, 3), HELD_UP])
 def test_any_number_of_slow_senders_does_not_exclude_others(
     tmp_path: Path, begins: bytes, monkeypatch: pytest.MonkeyPatch
