@@ -20,7 +20,7 @@ from crawlee.request_loaders import RequestManager
 from crawlee.storage_clients.models import ProcessedRequest
 
 from trapline.durable import DurableFrontier, NewPage, QueuedPage, UrlVisit
-from trapline.frontier import FAILED, FETCHED, Outcome, Rules, WaitUntil
+from trapline.frontier import FAILED, FETCHED, Rules, WaitUntil
 from trapline.strategies import Strategy
 
 _SOON_S = 0.5  # Crawlee asks about as often; a shorter wait is waited for
@@ -137,7 +137,7 @@ class FrontierRequestManager(RequestManager):
         visit.running = ""
         if not visit.left:
             self._visits.remove(visit)
-            self._frontier.finish(visit.visit, Outcome())
+            self._frontier.finish(visit.visit)
 
     # ---- which request others came from
 

@@ -1,5 +1,6 @@
 """A frontier of URLs in a folder, which survives its process. It schedules for crawlers that fetch themselves."""
 
-from trapline.durable.frontier import DurableFrontier, NewPage, QueuedPage, UrlVisit
+from trapline.durable.frontier import DurableFrontier
+from trapline.durable.pages import NewPage, QueuedPage, UrlVisit
 
 __all__ = ["DurableFrontier", "NewPage", "QueuedPage", "UrlVisit"]

@@ -126,9 +126,6 @@ class FrontierDatabase:
         while part := found.fetchmany(4096):
             yield [key for (key,) in part]
 
-    def urls_of(self, pages: Sequence[int]) -> list[str]:
-        return [row.url for row in self.rows_of(pages)]
-
     def rows_of(self, pages: Sequence[int]) -> list[PageRow]:
         """Return the rows of these pages, written or not."""
         missing = [page for page in pages if page not in self.pages]

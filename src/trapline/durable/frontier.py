@@ -14,13 +14,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 
 from trapline.crawler.discovery.seen import SeenTable
 from trapline.crawler.files import checkpoint, lock
+from trapline.crawler.files.resume import settle
 from trapline.durable.database import DATABASE, FORMAT, FrontierDatabase, PageRow
+from trapline.durable.pages import NewPage, QueuedPage, UrlVisit, check_text, with_url
 from trapline.errors import ConfigError
 from trapline.fetch.urls import MOST_URL, canonical, is_dynamic, origin
 from trapline.frontier import FETCHED, REFUSED, Drained, Frontier, Outcome, Rescore, Rules, Visit, WaitUntil
@@ -32,35 +34,7 @@ from trapline.strategies.base.url_inputs import STATE_PAGES
 
 _SNAPSHOT_PAGES = 50_000  # reported pages between two snapshots
 _SNAPSHOT_BYTES = 64 << 20  # of log between two snapshots
-MOST_QUALITY = 2.0**42  # ranks must be less
 _OTHER_FILES = ("lock", "snapshot", DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
-
-
-class NewPage(NamedTuple):
-    """A URL to be fetched."""
-
-    url: str
-    payload: bytes = b""  # returned with the URL
-    key: str = ""  # pages with the same key are one page; "": the canonical URL
-    site: str = ""  # pages of a site are fetched one after the other, with delays; "": scheme, host and port of the URL
-    quality: float = 0.0  # for strategies that know the quality of pages before they are fetched
-
-
-class QueuedPage(NamedTuple):
-    """A page to fetch now."""
-
-    id: int
-    url: str  # canonical
-    payload: bytes
-
-
-class UrlVisit(NamedTuple):
-    """An order to fetch these pages of a site, one after the other, before `expires_at`."""
-
-    id: int
-    site: str
-    pages: list[QueuedPage]
-    expires_at: float
 
 
 class DurableFrontier:
@@ -122,7 +96,7 @@ class DurableFrontier:
     def add(self, pages: Iterable[str | NewPage], *, sync: bool = False) -> int:
         """Add URLs that no fetched page links to, such as seeds, and return how many are new. `sync`: wait until they are on disk, so
         that they survive a power failure."""
-        given, known, now = list(map(_with_url, pages)), self.known, self._now()
+        given, known, now = list(map(with_url, pages)), self.known, self._now()
         for page, url in given:
             if not url:
                 raise ConfigError(f"{page.url[:MOST_URL]}: not an http or https URL of at most {MOST_URL} characters")
@@ -143,7 +117,7 @@ class DurableFrontier:
         not http or https are left out. `payload`: replaces that of a page that is tried again. Return False if the visit has already
         ended: its time had run out."""
         now = self._now()
-        numbers = self._numbers([one for one in map(_with_url, links) if one[1]], now)
+        numbers = self._numbers([one for one in map(with_url, links) if one[1]], now)
         is_taken = self._frontier.report(self._visit(visit), page.id, result, now, numbers, response_s)
         if is_taken and result in (FETCHED, REFUSED) and page.payload:
             self._database.payloads.append((None, page.id))
@@ -169,10 +143,6 @@ class DurableFrontier:
         assert not isinstance(answer, Rescore)  # `_check_strategy`
         return answer
 
-    def urls(self, pages: Sequence[int]) -> list[str]:
-        """Return the URLs of pages by their numbers."""
-        return self._database.urls_of(pages)
-
     # ---- sites
 
     def set_site(
@@ -186,7 +156,7 @@ class DurableFrontier:
     ) -> None:
         """Set the rules of one site: the delay between two visits, the pages of a visit, the pages in all (0 blocks the site), and a time
         before which it is not visited. None leaves a rule as it is; AS_RULES removes the site's own."""
-        _check_text("site", site)
+        check_text("site", site)
         now = self._now()
         (number,) = self._site_numbers([site], now)
         rules = {"delay_s": delay_s, "per_connection": per_connection, "pages": max_pages, "not_before": not_before}
@@ -201,7 +171,7 @@ class DurableFrontier:
                 "is not a site of this frontier" if self._by_address else "needs no address without by_address=True"
             )
             raise ConfigError(f"site {site!r} {reason}")
-        _check_text("address", address)
+        check_text("address", address)
         if address not in self._addresses:
             self._addresses[address] = len(self._addresses)
             self._database.addresses.append((self._addresses[address], address))
@@ -243,7 +213,7 @@ class DurableFrontier:
 
     def knows(self, key: str) -> bool:
         """Return whether a page with this key, or this URL, was added before."""
-        _check_text("key", key)
+        check_text("key", key)
         out = np.empty(2, np.int32)
         self._seen.find(self._seen.fingerprints([key, canonical(key) or key]), out)
         return bool(out.max() >= 0)
@@ -322,9 +292,7 @@ class DurableFrontier:
 
     def _settle(self) -> None:
         now = self._now()
-        for visit, site in self._frontier.visits_under_way():
-            self._frontier.finish(Visit(visit, site, [], 0.0), Outcome(), now)
-        self._frontier.hold_all(now)
+        settle(self._frontier, now)
         if self._frontier.rules != self._rules:
             self._frontier.change_rules(self._rules, now)
         self._commit()
@@ -398,36 +366,6 @@ class DurableFrontier:
         checkpoint.save(self._folder, self._batch, self._frontier, self._seen)
         self._database.forget_log(checkpoint.tidy(self._folder, self._batch))
         self._reported = self._log_bytes = 0
-
-
-def _with_url(page: str | NewPage) -> tuple[NewPage, str]:
-    """Return a page with its canonical URL; "": it is not http or https. With a site and a key of its own, a page may have any URL.
-
-    Raise `ConfigError` if the page could not be written. Later would be too late: the frontier would know a page that the disk does not.
-    """
-    given = NewPage(page) if isinstance(page, str) else page
-    url = canonical(given.url) or (given.url if given.site and given.key else "")
-    for name, value in (("url", url), ("key", given.key), ("site", given.site)):
-        _check_text(name, value)
-    if not isinstance(given.payload, bytes):
-        raise ConfigError(f"{given.url}: its payload is of type {type(given.payload).__name__}; give bytes")
-    if not _is_quality(given.quality):
-        raise ConfigError(f"{given.url}: its quality is {given.quality!r}; give a number under 2^42")
-    return given, url
-
-
-def _is_quality(value: float) -> bool:
-    try:
-        return abs(float(value)) < MOST_QUALITY
-    except (TypeError, ValueError):
-        return False
-
-
-def _check_text(name: str, value: str) -> None:
-    try:
-        value.encode()
-    except (AttributeError, UnicodeEncodeError):
-        raise ConfigError(f"{name} {value!r}: not a text that can be written as UTF-8") from None
 
 
 def _no_graph(graph: object) -> np.ndarray:

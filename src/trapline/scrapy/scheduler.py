@@ -26,7 +26,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.request import request_from_dict
 
 from trapline.durable import DurableFrontier, NewPage, QueuedPage, UrlVisit
-from trapline.durable.frontier import MOST_QUALITY
+from trapline.durable.pages import is_quality
 from trapline.frontier import FETCHED, REFUSED, Outcome, WaitUntil
 from trapline.scrapy.name_lookups import NameLookups
 from trapline.scrapy.open_visits import OpenVisits, RunningPage
@@ -52,9 +52,8 @@ class Scheduler(BaseScheduler):
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._dupe_filter = _other_dupe_filter(crawler)
         self._in_memory: dict[str, Request] = {}  # by key: requests that cannot be serialised
-        self._pending: dict[
-            str, NewPage
-        ] = {}  # by key: requests that are added when a page that they came from is reported
+        # By key: requests that are added when a page that they came from is reported
+        self._pending: dict[str, NewPage] = {}
         self._numbers = count()
         self._lookups = NameLookups(self._resolve)
         self._wakes_at = float("inf")
@@ -147,10 +146,10 @@ class Scheduler(BaseScheduler):
             self._visits.begin(answer)
             self._count("trapline/visits")
             return True
-        waits = isinstance(answer, WaitUntil)
-        self._has_more = waits and (answer.time < float("inf") or bool(self._frontier.unresolved))  # type: ignore[union-attr]
-        if waits and answer.time < float("inf"):  # type: ignore[union-attr]
-            self._wake_at(answer.time)  # type: ignore[union-attr]
+        moment = answer.time if isinstance(answer, WaitUntil) else float("inf")
+        self._has_more = moment < float("inf") or bool(self._frontier.unresolved)
+        if moment < float("inf"):
+            self._wake_at(moment)
         return False
 
     def _wake_at(self, moment: float) -> None:
@@ -237,7 +236,7 @@ class Scheduler(BaseScheduler):
     def _quality(self, request: Request) -> float:
         try:
             quality = float(self._settings.quality(request))
-            if not abs(quality) < MOST_QUALITY:
+            if not is_quality(quality):
                 raise ValueError(f"it is {quality}; it must be a number under 2^42")
         except Exception as error:  # whatever the user's function raises
             logger.error(

@@ -1,0 +1,66 @@
+"""The pages of a durable frontier as a crawler gives and receives them, and the check of what it gives."""
+
+from typing import NamedTuple
+
+from trapline.errors import ConfigError
+from trapline.fetch.urls import canonical
+from trapline.frontier.layout import RANK_LIMIT
+
+
+class NewPage(NamedTuple):
+    """A URL to be fetched."""
+
+    url: str
+    payload: bytes = b""  # returned with the URL
+    key: str = ""  # pages with the same key are one page; "": the canonical URL
+    site: str = ""  # pages of a site are fetched one after the other, with delays; "": scheme, host and port of the URL
+    quality: float = 0.0  # for strategies that know the quality of pages before they are fetched
+
+
+class QueuedPage(NamedTuple):
+    """A page to fetch now."""
+
+    id: int
+    url: str  # canonical
+    payload: bytes
+
+
+class UrlVisit(NamedTuple):
+    """An order to fetch these pages of a site, one after the other, before `expires_at`."""
+
+    id: int
+    site: str
+    pages: list[QueuedPage]
+    expires_at: float
+
+
+def with_url(page: str | NewPage) -> tuple[NewPage, str]:
+    """Return a page with its canonical URL; "": it is not http or https. With a site and a key of its own, a page may have any URL.
+
+    Raise `ConfigError` if the page could not be written. Later would be too late: the frontier would know a page that the disk does not.
+    """
+    given = NewPage(page) if isinstance(page, str) else page
+    url = canonical(given.url) or (given.url if given.site and given.key else "")
+    for name, value in (("url", url), ("key", given.key), ("site", given.site)):
+        check_text(name, value)
+    if not isinstance(given.payload, bytes):
+        raise ConfigError(f"{given.url}: its payload is of type {type(given.payload).__name__}; give bytes")
+    if not is_quality(given.quality):
+        raise ConfigError(f"{given.url}: its quality is {given.quality!r}; give a number under 2^42")
+    return given, url
+
+
+def is_quality(value: float) -> bool:
+    """Return whether a rank can be this large: it is a number under 2^42."""
+    try:
+        return abs(float(value)) < RANK_LIMIT
+    except (TypeError, ValueError):
+        return False
+
+
+def check_text(name: str, value: str) -> None:
+    """Raise `ConfigError` if a text cannot be written."""
+    try:
+        value.encode()
+    except (AttributeError, UnicodeEncodeError):
+        raise ConfigError(f"{name} {value!r}: not a text that can be written as UTF-8") from None
