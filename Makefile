@@ -13,8 +13,10 @@ export UV_PYTHON_DOWNLOADS := never
 unexport PYTHONDONTWRITEBYTECODE
 
 # --inexact: an exact sync would remove uv itself.
-# --compile-bytecode: else the first command compiles a thousand modules, and every one does where Python may not write.
-SYNC := $(BIN)/uv sync --frozen --inexact --quiet --compile-bytecode
+SYNC := $(BIN)/uv sync --frozen --inexact --quiet
+# For users: else their first command compiles a thousand modules, and every one does where Python may not write. The tests use
+# a part of what the development environment has, and compile that when they import it.
+USER_SYNC := $(SYNC) --compile-bytecode --no-dev
 
 # More than the cores of a small machine: many tests wait, for delays of a crawl or for other processes.
 WORKERS ?= 3
@@ -97,15 +99,15 @@ $(BIN)/uv:
 
 # The demo needs no test tools, and they are half of the download.
 .venv/runtime.stamp: pyproject.toml uv.lock | $(BIN)/uv
-	$(SYNC) --no-dev
+	$(USER_SYNC)
 	@touch $@
 
 .venv/docs.stamp: pyproject.toml uv.lock | $(BIN)/uv
-	$(SYNC) --no-dev --group docs
+	$(USER_SYNC) --group docs
 	@touch $@
 
 .venv/bench.stamp: pyproject.toml uv.lock | $(BIN)/uv
-	$(SYNC) --no-dev --group bench
+	$(USER_SYNC) --group bench
 	@touch $@
 
 # Scrapy and Crawlee stay out of our .venv and of our lock.

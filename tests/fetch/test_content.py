@@ -14,6 +14,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.effort import sample
 from trapline.fetch.failure import ENCODING
 from trapline.fetch.http import content
 from trapline.fetch.http.content import ACCEPT_ENCODING, decoded
@@ -301,7 +302,7 @@ def test_a_body_of_very_many_gzip_members_is_read_to_a_limit() -> None:
     assert decoded(gzip.compress(b"") * 100_000, b"gzip", 10_000_000) == ENCODING
 
 
-@pytest.mark.parametrize("at", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("at", sample([0.5, 0.2, 0.9], 3))
 def test_a_long_damaged_body_gives_what_came_before_the_damage(at: float) -> None:
     body = bytes(random.Random(1).randrange(256) for _ in range(200_000))
     coded = bytearray(gzip.compress(body, 1, mtime=0))

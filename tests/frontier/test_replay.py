@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from tests.effort import sample
 from tests.frontier.worlds import HOSTILE_WORLDS, PAIRS, Rank, World, check_webs, drive, inputs_of
 from trapline.compiled.jit import DISABLED
 from trapline.errors import ConfigError, InvariantError
@@ -115,7 +116,7 @@ MOMENTS = st.integers(0, 10_000)
 INTERRUPTED = st.tuples(HOSTILE_WORLDS, MOMENTS, MOMENTS)
 
 
-@pytest.mark.parametrize("rank", PAIRS, ids="-x-".join)
+@pytest.mark.parametrize("rank", sample(PAIRS, 3), ids="-x-".join)
 def test_a_killed_and_restored_crawl_continues_as_if_uninterrupted(rank: Rank, tmp_path: Path) -> None:
     def check(drawn: tuple[World, int, int]) -> None:
         world, early, late = drawn

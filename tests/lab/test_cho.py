@@ -79,6 +79,7 @@ def test_items_and_charts_of_several_webs_have_names_of_their_own() -> None:
     assert (first.charts[0].name, second.charts[0].name) == ("2-web-1", "2-web-2")
 
 
+@slow
 def test_no_exchange_and_firewall_are_the_same_crawl() -> None:
     """Quality with 0 exchanges equals that of firewall. One process needs no exchange."""
     _, large = found()[4].charts[2].curves["8 partitions"]

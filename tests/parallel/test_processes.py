@@ -168,25 +168,35 @@ def check_owners(folder: Path, addresses: set[str]) -> None:
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """Return a crawl that stopped at its goal of pages, and continued to a higher goal; with its number of pages."""
+    """Return a crawl that stopped at its goal of pages, and its number of pages."""
     place = tmp_path_factory.mktemp("stopped")
     folder = place / "c"
     with served(place) as (server, arguments):
         assert crawl(*arguments, "-o", folder, "--processes", PARTS, "--max-pages", 31) == 0
         assert sum(fetched(folder).values()) == 31 == sum(requests_of_pages(server).values())
-        assert rows(folder, "select value from meta where key = 'stopped_by'") == [("max-pages",)]
+    return folder, 31
+
+
+def check_stopped(folder: Path, pages: int, runs: int) -> None:
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["pages_fetched"], summary["runs"], summary["stopped_by"]) == (pages, runs, "max-pages")
+    assert max(fetched(folder).values()) == 1
+
+
+def test_a_goal_holds_for_all_partitions_together(stopped: tuple[Path, int]) -> None:
+    check_stopped(*stopped, runs=1)
+
+
+@slow
+def test_a_resume_continues_to_a_higher_goal(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    with served(tmp_path) as (server, arguments):
+        assert crawl(*arguments, "-o", folder, "--processes", PARTS, "--max-pages", 31) == 0
         assert crawl("--resume", folder) == 0  # nothing to do
         assert sum(requests_of_pages(server).values()) == 31
         assert crawl("--resume", folder, "--max-pages", 60, "--processes", PARTS) == 0
         assert sum(fetched(folder).values()) == 60 == sum(requests_of_pages(server).values())
-    return folder, 60
-
-
-def test_goals_hold_for_all_partitions_together_and_a_resume_continues(stopped: tuple[Path, int]) -> None:
-    folder, pages = stopped
-    summary = json.loads((folder / "summary.json").read_text())
-    assert (summary["pages_fetched"], summary["runs"], summary["stopped_by"]) == (pages, 2, "max-pages")
-    assert max(fetched(folder).values()) == 1
+    check_stopped(folder, 60, runs=2)
 
 
 def test_status_covers_all_partitions(stopped: tuple[Path, int], capsys: Captured) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.effort import examples
+from tests.effort import PROOF, examples
 from tests.simulator.test_driver import (
     NUMBERS,
     RULES,
@@ -33,7 +33,7 @@ from trapline.simulator.changing_measures import measured
 from trapline.simulator.changing_web import ChangingWeb, changing_web, still_web
 from trapline.strategies import Strategy
 
-WEBS = 10 if numba.config.DISABLE_JIT else examples(60)
+WEBS = (10 if PROOF else 5) if numba.config.DISABLE_JIT else examples(60)
 each_web = settings(max_examples=WEBS, phases=[Phase.generate], deadline=None)
 any_strategy = st.sampled_from(STRATEGIES)
 any_refresh = st.builds(
@@ -147,6 +147,7 @@ def test_robots_txt_is_refused() -> None:
         simulate_changing(web, STRATEGIES[0], Rules(), None)
 
 
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="NUMBA_DISABLE_JIT=1: no law, and it takes long")
 def test_signals_improve_freshness() -> None:
     """Not a law, but a failure would mean that signals are ignored."""
     graph, trace = generate(30, 6, seed=3), drawn_trace("poisson", 30, 150, 500.0 / 86_400.0, 1)
