@@ -22,6 +22,8 @@ from trapline.crawler.recrawl.list_queue import MOST_LEVELS
 from trapline.crawler.visits.extra_queue import MOST_REQUESTS
 from trapline.graph.formats.textfile import LoadOptions
 from trapline.graph.load import load_graph
+from trapline.report.live_record import live_record
+from trapline.report.together import records_together
 
 HOSTS = {"a.test": "127.9.2.1", "b.test": "127.9.2.2", "www.a.test": "127.9.2.3"}
 XML = "http://www.sitemaps.org/schemas/sitemap/0.9"
@@ -163,6 +165,30 @@ def test_explain_names_the_sitemap_of_a_page(plain: tuple[Web, CrawlResult], cap
     assert run(["explain", str(crawl.folder), web.url("a.test/sitemap.xml")]) == 0
     said = capsys.readouterr().out
     assert "requested because robots.txt names no sitemap: read" in said and "1 (of another host)" in said
+
+
+def test_reports_measure_the_same_with_a_list_and_without(tmp_path: Path) -> None:
+    """A list has a row among the pages, but is none of them: pages with larger numbers keep their own values."""
+    names = [f"sub{n}" for n in range(8)]
+    bodies = {
+        f"/{name}": answer("x" * n + "".join(f"<a href=/{to}>" for to in names[n:])) for n, name in enumerate(names)
+    }
+
+    def sites(url: Callable[[str], str]) -> Mapping[str, Site]:
+        home = answer("".join(f"<a href=/{name}>" for name in names), "text/html")
+        return {"a.test": {"/": home, **bodies, "/sitemap.xml": answer(urlset(url("a.test/sub0")))}}
+
+    with served(tmp_path, sites) as web:
+        folders = [web.crawl(*args).folder for args in ((), ("--no-sitemaps",))]
+    read, plain = (records_together([folder])[0] for folder in folders)
+    assert (read.pages, read.pages_fetched, read.bytes) == (plain.pages, plain.pages_fetched, plain.bytes)
+    assert (read.pages_per_site, read.curve) == (plain.pages_per_site, plain.curve)
+    assert (
+        (read.kendall_tau, read.quality_fetched)
+        == (plain.kendall_tau, plain.quality_fetched)
+        == (read.kendall_tau, 1.0)
+    )
+    assert [site.known for site in live_record(folders[0]).sites] == [len(names) + 1]
 
 
 # ---- which lists are requested

@@ -161,7 +161,7 @@ def _tried(fetch: Try, account: PageHistory) -> str:
 
 
 def _place(fetch: Try) -> str:
-    return f"fetch {fetch.number:,} of the crawl, page {fetch.place} of {fetch.of} in its visit"
+    return f"fetch {fetch.number:,} of the crawl, {fetch.place} of {fetch.of} in its visit"
 
 
 def _site_past(account: SiteHistory) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
-from trapline.crawler.engine.row_kinds import FORBIDDEN, IS_ERROR, KIND, PAGES
+from trapline.crawler.engine.row_kinds import EXTRAS, FORBIDDEN, IS_ERROR, KIND, PAGES
 from trapline.crawler.files.lock import holder
 from trapline.crawler.inspect.audit import Violation, audit
 from trapline.crawler.inspect.broken_links import NONE_BROKEN, BrokenLinks, broken_links
@@ -123,7 +123,7 @@ def _from_the_beginning(rows: Moments) -> Moments:
 
 def _sites(database: sqlite3.Connection) -> tuple[list[SiteRow], int]:
     """Return the busiest sites, and the number of all. Pages of a missing site, which `trapline verify` reports, are ignored."""
-    known = dict(database.execute("select site, count(*) from page group by site"))
+    known = dict(database.execute(f"select site, count(*) from page where id not in ({EXTRAS}) group by site"))
     origins = dict(database.execute("select id, origin from site"))
     delays = _crawl_delays(database)
     found = database.execute(
@@ -133,7 +133,14 @@ def _sites(database: sqlite3.Connection) -> tuple[list[SiteRow], int]:
     ).fetchall()
     rows = [
         SiteRow(
-            origins[site], known[site], int(pages), int(errors), int(forbidden), int(size), response_s, delays.get(site)
+            origins[site],
+            known.get(site, 0),
+            int(pages),
+            int(errors),
+            int(forbidden),
+            int(size),
+            response_s,
+            delays.get(site),
         )
         for site, pages, errors, forbidden, size, response_s in found[:MOST_SITES]
     ]

@@ -6,7 +6,7 @@ cannot be compared.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import count
@@ -83,8 +83,8 @@ def records_together(folders: Sequence[Path], known: Graph | None = None) -> lis
     `known`: the pages and links that exist, with URLs and sizes, whether or not a crawl found them.
     """
     web, numbers = _web(_graphs(folders, known), folders[0])
-    quality, own = pagerank(web), numbers[-len(folders) :]
-    records = [_record(folder, number, web, quality) for folder, number in zip(folders, own, strict=True)]
+    quality = pagerank(web)
+    records = [_record(folder, numbers, web, quality) for folder in folders]
     times = Counter(record.strategy for record in records)
     return [
         replace(record, label=f"{record.strategy} ({folder.name})") if times[record.strategy] > 1 else record
@@ -99,29 +99,29 @@ def _graphs(folders: Sequence[Path], known: Graph | None) -> Iterator[Graph]:
         yield load_graph(folder, LoadOptions(dangling=True))
 
 
-def _web(graphs: Iterable[Graph], file: Path) -> tuple[Graph, list[Ids]]:
-    """Return the union of the graphs, and for each graph the numbers of its pages in the union."""
-    ids: defaultdict[bytes, int] = defaultdict(count().__next__)  # a missing key gets the next number
+def _web(graphs: Iterable[Graph], file: Path) -> tuple[Graph, Mapping[bytes, int]]:
+    """Return the union of the graphs, and the number of each URL in it."""
+    found: defaultdict[bytes, int] = defaultdict(count().__next__)  # a missing key gets the next number
     numbers, sources, targets, sizes = [], [], [], []
     for graph in graphs:
         assert graph.urls is not None and graph.sizes is not None
-        number = np.fromiter(map(ids.__getitem__, encoded(graph.urls)), np.int32, graph.pages)
+        number = np.fromiter(map(found.__getitem__, encoded(graph.urls)), np.int32, graph.pages)
         numbers.append(number)
         sources.append(np.repeat(number, np.diff(graph.offsets)))
         targets.append(number[graph.targets])
         sizes.append(graph.sizes)
-    links = csr_from_edges(np.concatenate(sources), np.concatenate(targets), len(ids))
-    size = np.zeros(len(ids), np.int64)
+    links = csr_from_edges(np.concatenate(sources), np.concatenate(targets), len(found))
+    size = np.zeros(len(found), np.int64)
     np.maximum.at(size, np.concatenate(numbers), np.concatenate(sizes))
-    urls = StoredStrings.of(url.decode() for url in ids)
-    return recorded_graph(urls, file, *links, format_name="crawls", sizes=size), numbers
+    urls = StoredStrings.of(url.decode() for url in found)
+    return recorded_graph(urls, file, *links, format_name="crawls", sizes=size), dict(found)
 
 
-def _record(folder: Path, number: Ids, web: Graph, quality: Floats) -> CrawlRecord:
+def _record(folder: Path, numbers: Mapping[bytes, int], web: Graph, quality: Floats) -> CrawlRecord:
     assert web.sizes is not None
     with closing(opened(folder)) as database:
         settings = options(database)
-        log, address = _log(database, number)
+        log, address = _log(database, numbers)
         crawl = RecordedCrawl(
             log=log,
             strategy=_pair(settings),
@@ -186,24 +186,27 @@ def _drained(database: Connection) -> bool:
     return bool(last and last[0])
 
 
-def _log(database: Connection, number: Ids) -> tuple[FetchLog, Ids]:
+def _log(database: Connection, numbers: Mapping[bytes, int]) -> tuple[FetchLog, Ids]:
     """Return the requests in order of completion, in seconds of crawling, and a number for the address of each. Of a page
     that was fetched twice, only the first fetch is included.
 
-    Pages without a number were found after the crawl's graph was read, and are omitted.
+    URLs without a number are omitted: they are sitemaps, feeds or requisites, or were found after the crawl's graph was read.
     """
+    urls = database.execute("select url from page order by id")
+    number = np.array([numbers.get(url.encode(), -1) for (url,) in urls], np.int32)
     rows = database.execute(
         f"select {_COLUMNS} from fetch where address != ''"
-        f" and result not in ({RETURNED}, {OUT_OF_BAND}) and page < {len(number)}"
-        " order by started + total_s, seq"
+        f" and result not in ({RETURNED}, {OUT_OF_BAND}) and page < {len(number)} order by started + total_s, seq"
     ).fetchall()
-    page, visit, started, first_byte_s, total_s, result, address = np.array(rows, np.float64).reshape(-1, 7).T
+    columns = np.array(rows, np.float64).reshape(-1, 7)
+    columns[:, 0] = number[columns[:, 0].astype(np.int64)]
+    page, visit, started, first_byte_s, total_s, result, address = columns[columns[:, 0] >= 0].T
     fetched = np.flatnonzero(result == FETCHED)
     _, first = np.unique(page[fetched], return_index=True)
     kept = np.sort(np.concatenate((np.flatnonzero(result != FETCHED), fetched[first])))
     start = _seconds_of_crawling(database, started)
     log = FetchLog(
-        page=number[page[kept].astype(np.int64)],
+        page=page[kept].astype(np.int32),
         visit=np.unique(visit[kept], return_inverse=True)[1].astype(np.int32),  # visit numbers may be of any size
         start=start[kept],
         first_byte=(start + first_byte_s)[kept],
