@@ -14,12 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scrapy import Request
 
 from tests.crawler.small_server import HANG, NOT_FOUND, Part, SmallServer, moved, page, small_server
 from tests.effort import slow
-from trapline.durable import QueuedPage, UrlVisit
-from trapline.scrapy.open_visits import OpenVisits
 
 ROOT = Path(__file__).parents[2]
 PAGES = 40
@@ -276,19 +273,6 @@ def test_requests_of_scrapys_own_scheduler_are_not_forgotten_silently(tmp_path: 
         run = Run(tmp_path, seeds)
         run.end()
     assert "Scrapy's own scheduler" in run.complaints
-
-
-def test_a_page_is_found_by_the_referer_of_its_links_and_a_clock_may_be_set_back() -> None:
-    visits, page = OpenVisits(per_site=1), QueuedPage(0, "http://a.example/", b"")
-    visits.begin(UrlVisit(0, "a", [page], 0.0))
-    request = Request("http://me:secret@a.example:80/#top")
-    visit, _ = visits.next_page() or pytest.fail("no page")
-    visits.hand_out(visit, page, request)
-    running = visits.by_url("http://a.example/")
-    assert running is not None and running.page is page
-    visits.answered(request, -0.5)
-    assert running.response_s == 0.0
-    assert list(visits.ended(set())) == [running] and visits.by_url("http://a.example/") is None
 
 
 @slow
