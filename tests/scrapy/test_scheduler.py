@@ -17,6 +17,8 @@ import pytest
 
 from tests.crawler.small_server import HANG, NOT_FOUND, Part, SmallServer, moved, page, small_server
 from tests.effort import slow
+from tests.scrapy.kills import CONCURRENT, killed_crawl
+from trapline.scrapy.site_backoff import SiteBackoff
 
 ROOT = Path(__file__).parents[2]
 PAGES = 40
@@ -227,6 +229,45 @@ def test_a_site_that_answers_is_not_slowed_down(tmp_path: Path, settings: dict[s
         seeds = [f"{seed}1", f"{seed}2"] if "DOWNLOAD_MAXSIZE" in settings else [f"{seed}1", f"{seed}hang"]
         stats = Run(tmp_path, seeds, **settings).end()
     assert stats["elapsed_time_seconds"] < 10.0 and stats["finish_reason"] == "finished"
+
+
+@slow
+def test_a_dead_site_does_not_hold_up_the_end_and_each_request_fails(tmp_path: Path) -> None:
+    settings = {"TRAPLINE_MAX_BACKOFF": 2, "DOWNLOAD_DELAY": 0.01, "RETRY_ENABLED": True, "RETRY_TIMES": 2}
+    run = Run(tmp_path, ["http://127.0.0.1:9/"], "Dead", **settings)
+    stats = run.end()
+    assert sorted(run.parsed) == [f"/{n}" for n in range(10)]
+    assert stats["retry/max_reached"] == 10 and stats["finish_reason"] == "finished"
+    assert 2.0 <= stats["elapsed_time_seconds"] < 30.0
+
+
+def test_a_site_that_answers_again_backs_off_as_at_first() -> None:
+    backoff = SiteBackoff(first_s=1.0, total_s=2.0)
+    failed = {"has_failed": True, "is_answered": False}
+    assert [backoff.wait_s("a", **failed) for _ in range(3)] == [1.0, 1.0, 0.0]
+    assert backoff.wait_s("b", **failed) == 1.0
+    assert backoff.wait_s("a", has_failed=False, is_answered=True) == 0.0
+    assert backoff.wait_s("a", **failed) == 1.0
+
+
+@slow
+def test_a_disk_that_is_full_for_a_while_loses_nothing(tmp_path: Path) -> None:
+    """What could not be written is reported, and written later. Links have large payloads, so that the database must grow."""
+    with served() as (_, seeds):
+        run = Run(tmp_path, seeds, "FullDisk", USER_AGENT="x" * 10)
+        stats = run.end()
+    assert set(run.parsed) == {"/", *(f"/{n}" for n in range(1, PAGES))}
+    assert stats["finish_reason"] == "finished" and "full" in run.complaints
+
+
+# ---- kills
+
+
+@slow
+def test_only_pages_in_flight_are_fetched_twice(tmp_path: Path) -> None:
+    crawl = killed_crawl(tmp_path, pages=300, sites=30, kills=3)
+    assert crawl.kills == 3 and crawl.pages > 250 and not crawl.lost and not crawl.twice_in_a_run
+    assert max(crawl.repeated) <= 2 * CONCURRENT and max(crawl.done_s, default=0.0) < 1.0
 
 
 # ---- start requests, slots, filters and qualities

@@ -322,9 +322,11 @@ class DurableFrontier:
     def _find(self, key: str) -> int:
         """Return the page with this key, or else with this URL; -1: there is none."""
         check_text("key", key)
-        found = np.empty(2, np.int32)
-        self._seen.find(self._seen.fingerprints([key, canonical(key) or key]), found)
-        return int(found[0] if found[0] >= 0 else found[1])
+        found = np.empty(1, np.int32)
+        self._seen.find(self._seen.fingerprints([key]), found)
+        if found[0] < 0 and (url := canonical(key)) not in (None, key):
+            self._seen.find(self._seen.fingerprints([url]), found)
+        return int(found[0])
 
     def _visit(self, visit: UrlVisit) -> Visit:
         return Visit(visit.id, self._sites[visit.site], [page.id for page in visit.pages], visit.expires_at)

@@ -65,6 +65,16 @@ class OpenVisits(Generic[Key]):
         """Whether a page may be downloaded now."""
         return any(map(self._may_download, self._open))
 
+    @property
+    def pages_left(self) -> int:
+        """Number of pages that were not handed out."""
+        return sum(len(visit.left) for visit in self._open)
+
+    @property
+    def is_processing(self) -> bool:
+        """Whether a page that was downloaded has not ended."""
+        return any(not running.is_downloading for running in self._running.values())
+
     def begin(self, visit: UrlVisit) -> None:
         self._open.append(OpenVisit(visit, deque(visit.pages)))
 

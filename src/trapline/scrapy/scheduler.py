@@ -21,7 +21,7 @@ from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.dupefilters import BaseDupeFilter, RFPDupeFilter
 from scrapy.http import Response
-from scrapy.utils.asyncio import call_later
+from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.job import job_dir
 from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.request import request_from_dict
@@ -42,6 +42,7 @@ FOLDER = "frontier"  # in JOBDIR
 SITE = "trapline_site"  # in `request.meta`: the download slot that the spider has named
 _SCRAPY_QUEUE = "requests.queue"  # in JOBDIR: what Scrapy's own scheduler has kept
 _IN_MEMORY = b"-"  # the payload of a request that cannot be serialised
+_LOOK_AGAIN_S = 0.05  # until the engine is asked again whether it has finished a page
 
 
 class Scheduler(BaseScheduler):
@@ -62,6 +63,8 @@ class Scheduler(BaseScheduler):
         self._numbers = count()
         self._lookups = NameLookups(self._resolve)
         self._wakes_at = float("inf")
+        self._wake_call: CallLaterResult | None = None
+        self._look_call: CallLaterResult | None = None
         self._has_more = True
         self._is_resumed = False
 
@@ -93,6 +96,9 @@ class Scheduler(BaseScheduler):
 
     def close(self, reason: str) -> None:
         self._lookups.close()
+        for call in (self._wake_call, self._look_call):
+            if call is not None:
+                call.cancel()
         self._report_ended()
         for visit in self._visits.stop():
             self._frontier.finish(visit.visit)
@@ -106,7 +112,11 @@ class Scheduler(BaseScheduler):
             self._temporary.cleanup()
 
     def has_pending_requests(self) -> bool:
-        return bool(self._has_more or len(self._visits))
+        return len(self) > 0 and (self._has_more or len(self._visits) > 0)
+
+    def __len__(self) -> int:
+        """Return how many requests wait."""
+        return self._frontier.waiting + len(self._pending) + self._visits.pages_left
 
     def enqueue_request(self, request: Request) -> bool:
         key, is_new = self._key(request)
@@ -124,6 +134,7 @@ class Scheduler(BaseScheduler):
             self._pending[key] = page
         self._has_more = True
         self._count("scheduler/enqueued")
+        self._count(f"scheduler/enqueued/{self._storage(page)}")
         return True
 
     def next_request(self) -> Request | None:
@@ -137,6 +148,7 @@ class Scheduler(BaseScheduler):
                 self._take_slot(request)
                 self._pages[strip_url(request.url)] = self._visits.hand_out(visit, page, request)
                 self._count("scheduler/dequeued")
+                self._count(f"scheduler/dequeued/{self._storage(page)}")
                 return request
             self._frontier.report(visit.visit, page, REFUSED)
             self._finish_over()  # before the frontier is asked again: the other pages of the site may be next
@@ -160,11 +172,12 @@ class Scheduler(BaseScheduler):
     def _wake_at(self, moment: float) -> None:
         if moment < self._wakes_at:
             self._wakes_at = moment
-            call_later(max(0.0, moment - self._frontier.now), self._wake, moment)
+            if self._wake_call is not None:
+                self._wake_call.cancel()
+            self._wake_call = call_later(max(0.0, moment - self._frontier.now), self._wake)
 
-    def _wake(self, moment: float) -> None:
-        if moment == self._wakes_at:
-            self._wakes_at = float("inf")
+    def _wake(self) -> None:
+        self._wakes_at = float("inf")
         self._ask_engine()
 
     def _ask_engine(self) -> None:
@@ -213,6 +226,15 @@ class Scheduler(BaseScheduler):
 
     def _left_downloader(self, request: Request) -> None:
         self._visits.downloaded(request)
+        if self._look_call is None:
+            self._look_call = call_later(_LOOK_AGAIN_S, self._look)
+
+    def _look(self) -> None:
+        """Report the pages that the engine has finished. While all connections are busy, it does not ask for a request."""
+        self._look_call = None
+        self._report_ended()
+        if self._visits.is_processing:
+            self._look_call = call_later(_LOOK_AGAIN_S, self._look)
 
     # ---- requests and pages
 
@@ -245,7 +267,9 @@ class Scheduler(BaseScheduler):
         """Return the page of a request that is not to be scheduled; None: the user's own filter knows it, but the frontier does not."""
         if key in self._pending:
             return self._pending[key]  # with its payload: the page from which this request came may be reported first
-        return NewPage(request.url, key=key, site=self._site(request)) if self._frontier.knows(key) else None
+        if self._dupe_filter is not None and not self._frontier.knows(key):
+            return None
+        return NewPage(request.url, key=key, site=self._site(request))
 
     def _quality(self, request: Request) -> float:
         try:
@@ -310,6 +334,10 @@ class Scheduler(BaseScheduler):
             self._ask_engine()
 
     # ---- statistics
+
+    def _storage(self, page: NewPage | QueuedPage) -> str:
+        """Return where a request is kept, by the names of Scrapy's statistics: those in memory do not survive the process."""
+        return "memory" if self._temporary is not None or page.payload.startswith(_IN_MEMORY) else "disk"
 
     def _count(self, name: str) -> None:
         assert self._crawler.stats is not None

@@ -42,17 +42,11 @@ class SchedulerSettings:
                 pages_per_site=settings.getint("TRAPLINE_MAX_PAGES_PER_SITE", 0),
             ),
             per_site=per_site,
-            backoff_s=settings.getfloat("TRAPLINE_BACKOFF", 60.0),
-            most_backoff_s=settings.getfloat("TRAPLINE_MAX_BACKOFF", _time_of_one_request_s(settings)),
+            backoff_s=settings.getfloat("TRAPLINE_BACKOFF", 1.0),
+            most_backoff_s=settings.getfloat("TRAPLINE_MAX_BACKOFF", 60.0),
             by_address=settings.getbool("TRAPLINE_BY_ADDRESS", True),
             quality=_quality(settings.get("TRAPLINE_QUALITY")),
         )
-
-
-def _time_of_one_request_s(settings: BaseSettings) -> float:
-    """Return how long Scrapy tries a request to a site that does not answer: a user is willing to wait that long."""
-    tries = 1 + (settings.getint("RETRY_TIMES") if settings.getbool("RETRY_ENABLED") else 0)
-    return settings.getfloat("DOWNLOAD_TIMEOUT") * tries
 
 
 def _quality(name: object) -> Quality:

@@ -1,4 +1,4 @@
-"""The back-off of sites that do not answer. It survives a short outage of a site, and does not hold up the end of a crawl for hours.
+"""The back-off of sites that do not answer: other sites go first, but the end of a crawl is not held up for long.
 
 The back-off doubles with every failed visit in a row, until all together have lasted as long as the crawl is willing to wait for a site.
 Then the site is taken as dead: its requests are sent without a back-off and fail one after the other, as with Scrapy's own scheduler,
@@ -14,9 +14,9 @@ class SiteBackoff:
     def wait_s(self, site: str, has_failed: bool, is_answered: bool) -> float:
         """Return how long a site waits after a visit.
 
-        >>> backoff = SiteBackoff(first_s=60.0, total_s=540.0)
+        >>> backoff = SiteBackoff(first_s=1.0, total_s=10.0)
         >>> [backoff.wait_s("a", has_failed=True, is_answered=False) for _ in range(5)]
-        [60.0, 120.0, 240.0, 120.0, 0.0]
+        [1.0, 2.0, 4.0, 3.0, 0.0]
         """
         if is_answered:
             self._waited_s.pop(site, None)
