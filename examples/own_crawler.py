@@ -52,7 +52,7 @@ class OwnCrawler:
                     if isinstance(answer, Drained) and not visits:
                         return
                     if isinstance(answer, WaitUntil) and answer.time < math.inf:
-                        wait_s = max(0.0, answer.time - time.time())
+                        wait_s = max(0.0, answer.time - self.frontier.now)
                 elif not visits:
                     return
                 if visits:
@@ -67,9 +67,9 @@ class OwnCrawler:
         for page in visit.pages:
             if len(self.fetched) >= self.max_pages:
                 break  # pages that are not reported wait again
-            started = time.time()
+            started = time.monotonic()
             result, links = await self.fetch(client, page.url)
-            self.frontier.report(visit, page, result, links, time.time() - started)
+            self.frontier.report(visit, page, result, links, time.monotonic() - started)
         self.frontier.finish(visit)
 
     async def fetch(self, client: httpx.AsyncClient, url: str) -> tuple[int, list[str]]:

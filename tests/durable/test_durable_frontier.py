@@ -295,12 +295,43 @@ def test_urls_that_cannot_be_fetched_are_named_or_left_out(tmp_path: Path) -> No
         assert frontier.known == 2
 
 
-def test_a_clock_that_is_set_back_stops_nothing(tmp_path: Path) -> None:
-    crawl = Crawl(tmp_path / "f")
-    crawl.step()
-    crawl.clock.time -= 1e6
-    crawl.step()
-    crawl.frontier.close()
+def test_after_a_clock_was_set_back_delays_end_as_before(tmp_path: Path) -> None:
+    clock = Clock()
+    for setback_s in (3600.0, 1e6):  # the second time between two processes
+        with DurableFrontier(tmp_path / "f", "breadth-first", Rules(delay_s=10.0), clock=clock) as frontier:
+            frontier.add([f"http://a.example/{setback_s}", f"http://a.example/{setback_s}/2"])
+            clock.time += 20.0  # after a resume, every site waits once more
+            visit = frontier.next()
+            assert isinstance(visit, UrlVisit)
+            frontier.finish(visit)
+            now = frontier.now
+            clock.time -= setback_s
+            assert frontier.now == now and frontier.next() == WaitUntil(now + 10.0)
+            clock.time += 10.0
+            assert isinstance(frontier.next(), UrlVisit)
+
+
+def test_a_crawler_can_say_how_often_a_page_is_tried(tmp_path: Path) -> None:
+    frontier = DurableFrontier(tmp_path / "f", rules=Rules(delay_s=0.0, retries=1, backoff_s=0.0))
+    frontier.add([NewPage("http://a.example/", b"0")])
+    tries = []
+    for number in range(4):
+        visit = frontier.next()
+        assert isinstance(visit, UrlVisit)
+        (page,) = visit.pages
+        tries.append((page.payload, frontier.retries_left(page)))
+        frontier.set_payload(page, str(number + 1).encode())
+        if frontier.retries_left(page):
+            frontier.report(visit, page, FAILED)
+        frontier.finish(visit)
+    assert tries == [(b"0", 1), (b"1", 0), (b"2", 0), (b"3", 0)]
+    assert frontier.waiting == 1 and not frontier.is_done("http://a.example/")
+    killed(frontier)
+    with DurableFrontier(tmp_path / "f", rules=Rules(delay_s=0.0)) as frontier:
+        visit = frontier.next()
+        assert isinstance(visit, UrlVisit) and visit.pages[0].payload == b"4"
+        frontier.report(visit, visit.pages[0], REFUSED)
+        assert frontier.is_done("http://a.example/") and not frontier.is_done("http://b.example/")
 
 
 # ---- what goes wrong

@@ -25,6 +25,7 @@ NAMES = (
     "goals",
     "politeness",
     "durability",
+    "adapters",
     "conformance",
     "hostile",
     "hostile_peers",

@@ -6,6 +6,7 @@ A process of its own, because Scrapy's reactor can run only once. The log has th
 import asyncio
 import json
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import scrapy
 from scrapy.crawler import CrawlerProcess
 from scrapy.dupefilters import BaseDupeFilter
 from scrapy.http import Response
+from scrapy.utils.asyncio import call_later
 
 SETTINGS = {
     "SCHEDULER": "trapline.scrapy.Scheduler",
@@ -42,6 +44,14 @@ class Pages(scrapy.Spider):
         yield {"url": response.url}
 
 
+class Whole(Pages):
+    """Follows all links. The log has the pages whose callback has ended, and when."""
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield from response.follow_all(css="a")
+        self._log.write(f"{response.url} {time.time()}\n")
+
+
 class Repeats(Pages):
     """Requests its seed three times in all, and a page with a callback that cannot be serialised."""
 
@@ -51,6 +61,31 @@ class Repeats(Pages):
             yield response.follow("/", dont_filter=True, meta={"again": True})
             yield response.follow("/", dont_filter=True, meta={"again": True})
             yield response.follow("/lambda", callback=lambda found: self._log.write(f"lambda {found.url}\n"))
+
+
+class Dead(Pages):
+    """Requests ten pages of a site that does not answer, and notes each failure."""
+
+    async def start(self) -> AsyncIterator[Any]:
+        for number in range(10):
+            yield scrapy.Request(f"{self.start_urls[0]}{number}", self.parse, errback=self.failed)
+
+    def failed(self, failure: Any) -> None:
+        self._log.write(f"{failure.request.url}\n")
+
+
+class FullDisk(Pages):
+    """Follows all links. After its fifth page the disk is full for a second."""
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield from super().parse(response)
+        self.parsed = getattr(self, "parsed", 0) + 1
+        if self.parsed == 5:
+            self._set_most_pages(1)
+            call_later(1.0, self._set_most_pages, 1 << 30)
+
+    def _set_most_pages(self, pages: int) -> None:
+        self.crawler.engine._slot.scheduler._frontier._database._connection.execute(f"pragma max_page_count = {pages}")
 
 
 class BestFirst(Pages):

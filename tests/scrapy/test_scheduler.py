@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scrapy import Request
 
 from tests.crawler.small_server import HANG, NOT_FOUND, Part, SmallServer, moved, page, small_server
 from tests.effort import slow
-from trapline.durable import QueuedPage, UrlVisit
-from trapline.scrapy.open_visits import OpenVisits
+from tests.scrapy.kills import CONCURRENT, killed_crawl
+from trapline.scrapy.site_backoff import SiteBackoff
 
 ROOT = Path(__file__).parents[2]
 PAGES = 40
@@ -232,6 +231,45 @@ def test_a_site_that_answers_is_not_slowed_down(tmp_path: Path, settings: dict[s
     assert stats["elapsed_time_seconds"] < 10.0 and stats["finish_reason"] == "finished"
 
 
+@slow
+def test_a_dead_site_does_not_hold_up_the_end_and_each_request_fails(tmp_path: Path) -> None:
+    settings = {"TRAPLINE_MAX_BACKOFF": 2, "DOWNLOAD_DELAY": 0.01, "RETRY_ENABLED": True, "RETRY_TIMES": 2}
+    run = Run(tmp_path, ["http://127.0.0.1:9/"], "Dead", **settings)
+    stats = run.end()
+    assert sorted(run.parsed) == [f"/{n}" for n in range(10)]
+    assert stats["retry/max_reached"] == 10 and stats["finish_reason"] == "finished"
+    assert 2.0 <= stats["elapsed_time_seconds"] < 30.0
+
+
+def test_a_site_that_answers_again_backs_off_as_at_first() -> None:
+    backoff = SiteBackoff(first_s=1.0, total_s=2.0)
+    failed = {"has_failed": True, "is_answered": False}
+    assert [backoff.wait_s("a", **failed) for _ in range(3)] == [1.0, 1.0, 0.0]
+    assert backoff.wait_s("b", **failed) == 1.0
+    assert backoff.wait_s("a", has_failed=False, is_answered=True) == 0.0
+    assert backoff.wait_s("a", **failed) == 1.0
+
+
+@slow
+def test_a_disk_that_is_full_for_a_while_loses_nothing(tmp_path: Path) -> None:
+    """What could not be written is reported, and written later. Links have large payloads, so that the database must grow."""
+    with served() as (_, seeds):
+        run = Run(tmp_path, seeds, "FullDisk", USER_AGENT="x" * 10)
+        stats = run.end()
+    assert set(run.parsed) == {"/", *(f"/{n}" for n in range(1, PAGES))}
+    assert stats["finish_reason"] == "finished" and "full" in run.complaints
+
+
+# ---- kills
+
+
+@slow
+def test_only_pages_in_flight_are_fetched_twice(tmp_path: Path) -> None:
+    crawl = killed_crawl(tmp_path, pages=300, sites=30, kills=3)
+    assert crawl.kills == 3 and crawl.pages > 250 and not crawl.lost and not crawl.twice_in_a_run
+    assert max(crawl.repeated) <= 2 * CONCURRENT and max(crawl.done_s, default=0.0) < 1.0
+
+
 # ---- start requests, slots, filters and qualities
 
 
@@ -276,19 +314,6 @@ def test_requests_of_scrapys_own_scheduler_are_not_forgotten_silently(tmp_path: 
         run = Run(tmp_path, seeds)
         run.end()
     assert "Scrapy's own scheduler" in run.complaints
-
-
-def test_a_page_is_found_by_the_referer_of_its_links_and_a_clock_may_be_set_back() -> None:
-    visits, page = OpenVisits(per_site=1), QueuedPage(0, "http://a.example/", b"")
-    visits.begin(UrlVisit(0, "a", [page], 0.0))
-    request = Request("http://me:secret@a.example:80/#top")
-    visit, _ = visits.next_page() or pytest.fail("no page")
-    visits.hand_out(visit, page, request)
-    running = visits.by_url("http://a.example/")
-    assert running is not None and running.page is page
-    visits.answered(request, -0.5)
-    assert running.response_s == 0.0
-    assert list(visits.ended(set())) == [running] and visits.by_url("http://a.example/") is None
 
 
 @slow

@@ -127,6 +127,11 @@ class DurableFrontier:
         self._commit()
         return is_taken
 
+    def set_payload(self, page: QueuedPage, payload: bytes) -> None:
+        """Replace the payload of a page that is being visited, for its next visit."""
+        self._database.payloads.append((payload, page.id))
+        self._commit()
+
     def finish(self, visit: UrlVisit, outcome: Outcome | None = None) -> bool:
         """End a visit. Pages that were not reported wait again, and the delay of the site begins."""
         is_taken = self._frontier.finish(self._visit(visit), outcome or Outcome(), self._now())
@@ -203,6 +208,11 @@ class DurableFrontier:
         return int((self._frontier.page_states >= FETCHED_PAGE).sum())
 
     @property
+    def now(self) -> float:
+        """The frontier's time: that of its clock, until the clock is set back. The frontier's time then goes on, and stays ahead."""
+        return self._now()
+
+    @property
     def is_drained(self) -> bool:
         """Whether no page is left that could ever be handed out, and none is being fetched."""
         return not self._frontier.has_new
@@ -213,10 +223,16 @@ class DurableFrontier:
 
     def knows(self, key: str) -> bool:
         """Return whether a page with this key, or this URL, was added before."""
-        check_text("key", key)
-        out = np.empty(2, np.int32)
-        self._seen.find(self._seen.fingerprints([key, canonical(key) or key]), out)
-        return bool(out.max() >= 0)
+        return self._find(key) >= 0
+
+    def is_done(self, key: str) -> bool:
+        """Return whether the page with this key, or this URL, was fetched, or is never tried again."""
+        page = self._find(key)
+        return page >= 0 and self._frontier.page_state(page) >= FETCHED_PAGE
+
+    def retries_left(self, page: QueuedPage) -> int:
+        """Return how often this page may fail and is still tried again."""
+        return self._rules.retries - self._frontier.failed_tries(page.id)
 
     # ---- the end
 
@@ -246,6 +262,7 @@ class DurableFrontier:
         self._seen, self._names, self._addresses = SeenTable(), list[str](), dict[str, int]()
         self._batch = database.last_batch()
         self._reported = self._log_bytes = 0
+        self._ahead_s = 0.0  # of the clock: as far as it was set back
         self._calls = b""  # that could not be committed: the next commit has them too
         self.unresolved: set[str] = set()
         self._qualities: list[float] = []  # of the pages that are being registered
@@ -298,8 +315,18 @@ class DurableFrontier:
         self._commit()
 
     def _now(self) -> float:
-        """Return the time. A clock may be set back, but the frontier's time never goes back."""
-        return max(self._clock(), self._frontier.now)
+        clock, now = self._clock(), self._frontier.now
+        self._ahead_s = max(self._ahead_s, now - clock)
+        return max(now, clock + self._ahead_s)
+
+    def _find(self, key: str) -> int:
+        """Return the page with this key, or else with this URL; -1: there is none."""
+        check_text("key", key)
+        found = np.empty(1, np.int32)
+        self._seen.find(self._seen.fingerprints([key]), found)
+        if found[0] < 0 and (url := canonical(key)) not in (None, key):
+            self._seen.find(self._seen.fingerprints([url]), found)
+        return int(found[0])
 
     def _visit(self, visit: UrlVisit) -> Visit:
         return Visit(visit.id, self._sites[visit.site], [page.id for page in visit.pages], visit.expires_at)
@@ -351,7 +378,7 @@ class DurableFrontier:
     def _commit(self, sync: bool = False, is_first: bool = False) -> None:
         assert self._frontier.journal is not None
         self._calls += self._frontier.journal.take()
-        if not self._calls and not is_first:
+        if not self._calls and not self._database.payloads and not is_first:
             return
         self._database.commit(self._batch + 1, self._calls, sync)
         self._batch += 1

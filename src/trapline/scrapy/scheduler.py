@@ -1,12 +1,13 @@
 """A scheduler for Scrapy: requests are kept by a durable frontier, which decides what is downloaded next, and when.
 
 Scrapy's engine asks for the next request, and gives the scheduler every new one. The scheduler turns visits of the frontier into requests
-(open_visits.py), and requests into pages with payloads. A request that a callback yields is added to the frontier when the callback and
-the pipelines of its page have ended, together with the report on the page. So after a kill a page is either done, with all that came
-from it, or it is downloaded again.
+(durable/open_visits.py), and requests into pages with payloads. A request that a callback yields is added to the frontier when the
+callback and the pipelines of its page have ended, together with the report on the page. So after a kill a page is either done, with all
+that came from it, or it is downloaded again.
 """
 
 import logging
+import math
 import pickle
 import tempfile
 import time
@@ -20,17 +21,19 @@ from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.dupefilters import BaseDupeFilter, RFPDupeFilter
 from scrapy.http import Response
-from scrapy.utils.asyncio import call_later
+from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.job import job_dir
 from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.request import request_from_dict
+from scrapy.utils.url import strip_url
 
 from trapline.durable import DurableFrontier, NewPage, QueuedPage, UrlVisit
+from trapline.durable.open_visits import OpenVisits, RunningPage
 from trapline.durable.pages import is_quality
 from trapline.frontier import FETCHED, REFUSED, Outcome, WaitUntil
 from trapline.scrapy.name_lookups import NameLookups
-from trapline.scrapy.open_visits import OpenVisits, RunningPage
 from trapline.scrapy.settings import SchedulerSettings
+from trapline.scrapy.site_backoff import SiteBackoff
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +42,7 @@ FOLDER = "frontier"  # in JOBDIR
 SITE = "trapline_site"  # in `request.meta`: the download slot that the spider has named
 _SCRAPY_QUEUE = "requests.queue"  # in JOBDIR: what Scrapy's own scheduler has kept
 _IN_MEMORY = b"-"  # the payload of a request that cannot be serialised
+_LOOK_AGAIN_S = 0.05  # until the engine is asked again whether it has finished a page
 
 
 class Scheduler(BaseScheduler):
@@ -48,7 +52,9 @@ class Scheduler(BaseScheduler):
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler, self._settings = crawler, SchedulerSettings.of(crawler.settings)
-        self._visits = OpenVisits(self._settings.per_site)
+        self._backoff = SiteBackoff(self._settings.backoff_s, self._settings.most_backoff_s)
+        self._visits = OpenVisits[Request](self._settings.per_site)
+        self._pages: dict[str, RunningPage[Request]] = {}  # that were handed out, by how the header Referer names them
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._dupe_filter = _other_dupe_filter(crawler)
         self._in_memory: dict[str, Request] = {}  # by key: requests that cannot be serialised
@@ -57,6 +63,8 @@ class Scheduler(BaseScheduler):
         self._numbers = count()
         self._lookups = NameLookups(self._resolve)
         self._wakes_at = float("inf")
+        self._wake_call: CallLaterResult | None = None
+        self._look_call: CallLaterResult | None = None
         self._has_more = True
         self._is_resumed = False
 
@@ -88,6 +96,9 @@ class Scheduler(BaseScheduler):
 
     def close(self, reason: str) -> None:
         self._lookups.close()
+        for call in (self._wake_call, self._look_call):
+            if call is not None:
+                call.cancel()
         self._report_ended()
         for visit in self._visits.stop():
             self._frontier.finish(visit.visit)
@@ -101,7 +112,11 @@ class Scheduler(BaseScheduler):
             self._temporary.cleanup()
 
     def has_pending_requests(self) -> bool:
-        return bool(self._has_more or len(self._visits))
+        return len(self) > 0 and (self._has_more or len(self._visits) > 0)
+
+    def __len__(self) -> int:
+        """Return how many requests wait."""
+        return self._frontier.waiting + len(self._pending) + self._visits.pages_left
 
     def enqueue_request(self, request: Request) -> bool:
         key, is_new = self._key(request)
@@ -119,6 +134,7 @@ class Scheduler(BaseScheduler):
             self._pending[key] = page
         self._has_more = True
         self._count("scheduler/enqueued")
+        self._count(f"scheduler/enqueued/{self._storage(page)}")
         return True
 
     def next_request(self) -> Request | None:
@@ -130,8 +146,9 @@ class Scheduler(BaseScheduler):
             request = self._request(page)
             if request is not None:
                 self._take_slot(request)
-                self._visits.hand_out(visit, page, request)
+                self._pages[strip_url(request.url)] = self._visits.hand_out(visit, page, request)
                 self._count("scheduler/dequeued")
+                self._count(f"scheduler/dequeued/{self._storage(page)}")
                 return request
             self._frontier.report(visit.visit, page, REFUSED)
             self._finish_over()  # before the frontier is asked again: the other pages of the site may be next
@@ -155,11 +172,12 @@ class Scheduler(BaseScheduler):
     def _wake_at(self, moment: float) -> None:
         if moment < self._wakes_at:
             self._wakes_at = moment
-            call_later(max(0.0, moment - time.time()), self._wake, moment)
+            if self._wake_call is not None:
+                self._wake_call.cancel()
+            self._wake_call = call_later(max(0.0, moment - self._frontier.now), self._wake)
 
-    def _wake(self, moment: float) -> None:
-        if moment == self._wakes_at:
-            self._wakes_at = float("inf")
+    def _wake(self) -> None:
+        self._wakes_at = float("inf")
         self._ask_engine()
 
     def _ask_engine(self) -> None:
@@ -172,33 +190,51 @@ class Scheduler(BaseScheduler):
         """Report the pages that the engine has finished, with the requests that came from them."""
         engine = self._crawler.engine
         in_progress = engine._slot.inprogress if engine is not None and engine._slot is not None else set()
-        for running in self._visits.ended(in_progress):
+        for running in self._visits.ended_but(in_progress):
+            if self._pages.get(url := strip_url(running.key.url)) is running:
+                del self._pages[url]
             self._report(running)
         self._finish_over()
 
     def _finish_over(self) -> None:
         for visit in self._visits.over():
-            self._frontier.finish(visit.visit, Outcome(failed=visit.has_failed))
+            wait_s = self._backoff.wait_s(visit.visit.site, visit.has_failed, visit.answers > 0)
+            outcome = Outcome(failed=visit.has_failed, not_before=self._frontier.now + wait_s)
+            self._frontier.finish(visit.visit, outcome)
 
-    def _report(self, running: RunningPage) -> None:
+    def _report(self, running: RunningPage[Request]) -> None:
         result = REFUSED if running.has_failed else FETCHED
-        self._frontier.report(running.visit.visit, running.page, result, running.links, running.response_s)
         for link in running.links:
             self._pending.pop(link.key, None)
+        self._frontier.report(running.visit.visit, running.page, result, running.links, running.response_s)
         if running.links:
             self._lookups.add(self._frontier.unresolved)
 
     def _reached_downloader(self, request: Request) -> None:
-        self._visits.sent(request)
+        if running := self._visits.find(request):
+            running.was_sent = True
 
     def _headers_received(self, request: Request) -> None:
-        self._visits.answered(request)  # even if the body is then refused, for example because it is too large
+        if running := self._visits.find(request):
+            running.is_answered = True  # even if the body is then refused, for example because it is too large
 
     def _response_downloaded(self, response: Response, request: Request) -> None:
-        self._visits.answered(request, request.meta.get("download_latency"))
+        if running := self._visits.find(request):
+            running.is_answered = True
+            latency_s = request.meta.get("download_latency", math.nan)
+            running.response_s = 0.0 if latency_s < 0.0 else latency_s  # a clock may be set back
 
     def _left_downloader(self, request: Request) -> None:
         self._visits.downloaded(request)
+        if self._look_call is None:
+            self._look_call = call_later(_LOOK_AGAIN_S, self._look)
+
+    def _look(self) -> None:
+        """Report the pages that the engine has finished. While all connections are busy, it does not ask for a request."""
+        self._look_call = None
+        self._report_ended()
+        if self._visits.is_processing:
+            self._look_call = call_later(_LOOK_AGAIN_S, self._look)
 
     # ---- requests and pages
 
@@ -231,7 +267,9 @@ class Scheduler(BaseScheduler):
         """Return the page of a request that is not to be scheduled; None: the user's own filter knows it, but the frontier does not."""
         if key in self._pending:
             return self._pending[key]  # with its payload: the page from which this request came may be reported first
-        return NewPage(request.url, key=key, site=self._site(request)) if self._frontier.knows(key) else None
+        if self._dupe_filter is not None and not self._frontier.knows(key):
+            return None
+        return NewPage(request.url, key=key, site=self._site(request))
 
     def _quality(self, request: Request) -> float:
         try:
@@ -279,10 +317,10 @@ class Scheduler(BaseScheduler):
         parts = urlsplit(request.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}"
 
-    def _parent(self, request: Request) -> RunningPage | None:
+    def _parent(self, request: Request) -> RunningPage[Request] | None:
         """Return the page that is being processed and whose callback has made this request: Scrapy names it in the header Referer."""
         referer = request.headers.get("Referer")
-        return self._visits.by_url(referer.decode("latin-1")) if referer else None
+        return self._pages.get(referer.decode("latin-1")) if referer else None
 
     def _take_slot(self, request: Request) -> None:
         """Let a request use the common download slot, whose delay AutoThrottle must not change."""
@@ -296,6 +334,10 @@ class Scheduler(BaseScheduler):
             self._ask_engine()
 
     # ---- statistics
+
+    def _storage(self, page: NewPage | QueuedPage) -> str:
+        """Return where a request is kept, by the names of Scrapy's statistics: those in memory do not survive the process."""
+        return "memory" if self._temporary is not None or page.payload.startswith(_IN_MEMORY) else "disk"
 
     def _count(self, name: str) -> None:
         assert self._crawler.stats is not None

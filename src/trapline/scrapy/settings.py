@@ -20,6 +20,8 @@ class SchedulerSettings:
     strategy: str
     rules: Rules
     per_site: int  # requests to one site at a time
+    backoff_s: float  # of a site, after the first visit without an answer
+    most_backoff_s: float  # all back-offs of a site in a row
     by_address: bool
     quality: Quality
 
@@ -36,11 +38,12 @@ class SchedulerSettings:
                 ip_delay_s=settings.getfloat("TRAPLINE_IP_DELAY", delay_s),
                 per_connection=pages,
                 lease_s=math.inf,  # every request of Scrapy ends, and the scheduler learns of it
-                backoff_s=settings.getfloat("TRAPLINE_BACKOFF", 60.0),
-                backoff_most_s=settings.getfloat("TRAPLINE_MAX_BACKOFF", 600.0),
+                backoff_s=0.0,  # site_backoff.py
                 pages_per_site=settings.getint("TRAPLINE_MAX_PAGES_PER_SITE", 0),
             ),
             per_site=per_site,
+            backoff_s=settings.getfloat("TRAPLINE_BACKOFF", 1.0),
+            most_backoff_s=settings.getfloat("TRAPLINE_MAX_BACKOFF", 60.0),
             by_address=settings.getbool("TRAPLINE_BY_ADDRESS", True),
             quality=_quality(settings.get("TRAPLINE_QUALITY")),
         )

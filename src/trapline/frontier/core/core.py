@@ -234,6 +234,10 @@ class Core:
             raise InvariantError(f"page {page} is not registered; there are pages 0..{self.pages - 1}")
         return int(self.state.state[page])
 
+    def failed_tries(self, page: int) -> int:
+        """Return how often a page that is still tried again has failed."""
+        return int(self.state.page["tries"][page])
+
     def waiting_pages(self, site: int, level: int = 0) -> tuple[Array, Array]:
         """Return the waiting pages of one queue of a site (`level`: FRONT or BACKLOG), best first, and their keys."""
         self.check_site(site)
