@@ -20,13 +20,28 @@ from trapline.urlfrontier.server import ServerSettings, serve
 TIMEOUT_S = 20.0
 
 
-class Client:
-    """Calls of one client, with shorter names."""
+class Clock:
+    """The time of the system, and what tests have skipped."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self) -> None:
+        self.skipped_s = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.skipped_s
+
+
+class Client:
+    """Calls of one client, with shorter names. `clock`: that of the server, if it runs in this process."""
+
+    def __init__(self, port: int, clock: Clock | None = None) -> None:
+        self.clock = clock or Clock()
         self.channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.max_send_message_length", -1)])
         grpc.channel_ready_future(self.channel).result(timeout=TIMEOUT_S)
         self.stub = m.Stub(self.channel)
+
+    def skip(self, seconds: float) -> None:
+        """Let time pass at the server."""
+        self.clock.skipped_s += seconds
 
     def close(self) -> None:
         self.channel.close()
@@ -80,8 +95,8 @@ def known(url: str, date: int, key: str = "", crawl: str = "", metadata: dict[st
 @contextmanager
 def running(folder: Path, strategy: str = "breadth-first-turn", delay_s: float = 0.0, **more: Any) -> Iterator[Client]:
     """Serve a folder in a thread."""
-    rules = Rules(delay_s=delay_s, per_connection=100, first_requests=100)
-    settings = ServerSettings(folder, load_strategy(strategy), rules, port=0, **more)
+    rules, clock = Rules(delay_s=delay_s, per_connection=100, first_requests=100), Clock()
+    settings = ServerSettings(folder, load_strategy(strategy), rules, port=0, clock=clock, **more)
     loop, stop, ready, ports = asyncio.new_event_loop(), asyncio.Event(), threading.Event(), list[int]()
 
     def started(port: int, crawls: object) -> None:
@@ -97,7 +112,7 @@ def running(folder: Path, strategy: str = "breadth-first-turn", delay_s: float =
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     assert ready.wait(TIMEOUT_S) and ports, "the server did not start"
-    client = Client(ports[0])
+    client = Client(ports[0], clock)
     try:
         yield client
     finally:
@@ -111,17 +126,8 @@ def running(folder: Path, strategy: str = "breadth-first-turn", delay_s: float =
 @contextmanager
 def started(folder: Path, *options: str) -> Iterator[tuple["subprocess.Popen[str]", Client]]:
     """Serve a folder by the command, in a process of its own."""
-    command = [
-        sys.executable,
-        "-m",
-        "trapline",
-        "serve",
-        "urlfrontier",
-        str(folder),
-        "--listen",
-        "127.0.0.1:0",
-        *options,
-    ]
+    arguments = ["serve", "urlfrontier", str(folder), "--listen", "127.0.0.1:0", *options]
+    command = [sys.executable, "-c", "from trapline.cli import main; main()", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -133,11 +139,3 @@ def started(folder: Path, *options: str) -> Iterator[tuple["subprocess.Popen[str
     finally:
         process.kill()
         process.wait()
-
-
-def wait_for(urls: Any, seconds: float = 5.0) -> list[str]:
-    """Ask until something is given."""
-    end = time.monotonic() + seconds
-    while not (found := urls()) and time.monotonic() < end:
-        time.sleep(0.02)
-    return list(found)

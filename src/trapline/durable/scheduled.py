@@ -121,6 +121,7 @@ class ScheduledFrontier(DurableFrontier):
                 new.append((owner, page))
                 self._schedule.add(owner, stamp, NEW if page.date is None else _date(page.date))
                 self._database.changed_pages.add(number)
+                self._settle_limited(owner)
             if page.date is None and self._schedule.date(number) == NEW:
                 discovered.append(number)  # again: strategies may count how often a page was found
             done.append(is_new or self._put_again(number, page, stamp))
@@ -146,9 +147,7 @@ class ScheduledFrontier(DurableFrontier):
             self._leaving.append(number)
         self._schedule.set_date(number, date)
         self._database.changed_pages.add(number)
-        site = self._schedule.site(number)
-        if site in self._site_rules:
-            self._settle_site(site)
+        self._settle_limited(self._schedule.site(number))
 
     def _register_new(self, new: Sequence[tuple[int, PutPage]], first: int) -> None:
         if not new:
@@ -265,6 +264,11 @@ class ScheduledFrontier(DurableFrontier):
         if rule.blocked_until:
             heappush(self._unblocks, (rule.blocked_until, site))
         self._settle_site(site)
+
+    def _settle_limited(self, site: int) -> None:
+        """Close or open the site after a change of its pages, if it has a limit."""
+        if site in self._site_rules:
+            self._settle_site(site)
 
     def _settle_site(self, site: int) -> None:
         """Close or open the site, as its rule says now."""

@@ -205,7 +205,7 @@ class Frontier(Core):
         return WaitUntil(moment) if n == WAIT else Visit(visit_id, site, given[:n].tolist(), moment)
 
     def visit(self, site: int, now: float) -> Visit | WaitUntil:
-        """Begin a visit to the waiting pages of this site that `next` would visit. Return WaitUntil if the site may not be visited at `now`.
+        """Begin a visit to the waiting pages of this site that are next. Return WaitUntil if the site may not be visited at `now`.
 
         If no page of the site waits, the visit has no pages.
         """

@@ -6,7 +6,7 @@ start, because a call may ask for the URLs of any of them.
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -25,9 +25,9 @@ _PREFIX, _DELETED = "crawl-", "deleted-"
 
 
 class Crawls:
-    def __init__(self, folder: Path, strategy: Strategy, rules: Rules) -> None:
+    def __init__(self, folder: Path, strategy: Strategy, rules: Rules, clock: Callable[[], float]) -> None:
         self._folder, self._strategy, self._rules = folder, strategy, rules
-        self._clock = SteadyClock()
+        self._clock = SteadyClock(clock)
         self._open: dict[str, ScheduledFrontier] = {}
         _check_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)

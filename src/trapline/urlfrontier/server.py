@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,11 +36,12 @@ class ServerSettings(NamedTuple):
     host: str = "127.0.0.1"
     port: int = 7071
     quality_key: str = ""
+    clock: Callable[[], float] = time.time
 
 
 async def serve(settings: ServerSettings, stop: asyncio.Event, started: Callable[[int, Crawls], None]) -> None:
     """Serve until `stop` is set. `started`: is called with the port when clients may come."""
-    crawls = Crawls(settings.folder, settings.strategy, settings.rules)
+    crawls = Crawls(settings.folder, settings.strategy, settings.rules, settings.clock)
     try:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         server = aio.server(options=_OPTIONS)

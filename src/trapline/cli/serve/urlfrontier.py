@@ -69,7 +69,7 @@ def urlfrontier(folder: Path, listen: str, strategy: str, delay_s: float, per_qu
     # A reservation is not a visit: no visit lasts, fails or is measured.
     rules = Rules(delay_s=delay_s, per_connection=per_queue, first_requests=per_queue)
     settings = ServerSettings(folder, load_strategy(strategy), rules, host, port, quality_key)
-    compile_replay()
+    compile_replay(within=("trapline.frontier.core", "trapline.crawler.discovery.seen"))
     _serve(settings)
 
 
