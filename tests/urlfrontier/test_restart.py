@@ -55,6 +55,7 @@ def test_a_restart_keeps_everything(tmp_path: Path) -> None:
         check(client)
 
 
+@slow
 def test_a_kill_keeps_everything(tmp_path: Path) -> None:
     with started(tmp_path / "f", "--delay", "0") as (_, client):
         fill(client)  # `started` ends with SIGKILL

@@ -5,8 +5,8 @@ crawler, it is here, by its date. Times are integers, in milliseconds since 1970
 
 Each site has two heaps: `later` has its pages by the moment at which they become available (the date, or the end of the reservation if
 that is later), `ready` has the available ones by date. `opens` is the heap of the sites by the moment at which they must be looked at.
-Sites with available pages wait in `rotation`. Entries are not removed when a page changes; `first` and `_wake` skip those that no longer
-hold.
+Sites with available pages wait in `rotation`. Entries are not removed when a page changes: `first` and `_wake` skip those that no longer
+hold, and a heap that has doubled is cleaned.
 """
 
 from array import array
@@ -21,6 +21,7 @@ from trapline.frontier.layout import Array
 
 # Dates that are no times.
 DONE, NEW, REMOVED = 0, -1, -2
+_LEAST = 64  # entries of a heap that is not cleaned yet
 _BITS = 32  # of an entry: the time, then the page or site in this number of bits
 _LOW = (1 << _BITS) - 1
 NEVER = 1 << 60
@@ -38,6 +39,7 @@ class Schedule:
         self._date, self._held = array("q"), array("q")
         self._later: dict[int, list[int]] = {}
         self._ready: dict[int, list[int]] = {}
+        self._most: dict[int, int] = {}  # by site, the entries that one of its heaps may have before it is cleaned
         self._opens: list[int] = []
         self._opens_at: dict[int, int] = {}  # by site, the time of its entry in `opens` that holds
         self._rotation: deque[int] = deque()
@@ -112,16 +114,35 @@ class Schedule:
             self._push(site, page, date)
 
     def hold(self, page: int, until: int) -> None:
-        """Reserve a page, which is available, until this time. A new page gets the date at which it was created."""
+        """Reserve a page, which is new or the `first` of its site, until this time. A new page gets the date at which it was created."""
+        site = self._site[page]
         if self._date[page] == NEW:
             self._date[page] = self._created[page]
+        elif (ready := self._ready.get(site)) and ready[0] & _LOW == page:
+            heappop(ready)
         self._held[page] = until
-        self._push(self._site[page], page, max(until, self._date[page]))
+        self._push(site, page, max(until, self._date[page]))
 
     def _push(self, site: int, page: int, time: int) -> None:
-        heappush(self._later.setdefault(site, []), time << _BITS | page)
+        later = self._later.setdefault(site, [])
+        heappush(later, time << _BITS | page)
+        if len(later) > self._most.get(site, _LEAST):
+            self._clean(site)
         if site not in self._in_rotation:
             self.look_at(site, time)
+
+    def _clean(self, site: int) -> None:
+        """Remove the entries of a site that no longer hold, and those that are there twice."""
+        dates, held, kept = self._date, self._held, _LEAST
+        for heaps, is_later in ((self._later, True), (self._ready, False)):
+            found = set()
+            for entry in heaps.get(site, ()):
+                page, date = entry & _LOW, dates[entry & _LOW]
+                if date > 0 and (max(date, held[page]) if is_later else date) == entry >> _BITS:
+                    found.add(entry)
+            heaps[site] = sorted(found)
+            kept = max(kept, 2 * len(found))
+        self._most[site] = kept
 
     # ---- sites
 
@@ -174,6 +195,9 @@ class Schedule:
                 if ready is None:
                     ready = self._ready.setdefault(site, [])
                 heappush(ready, self._date[page] << _BITS | page)
+        if ready is not None and len(ready) > self._most.get(site, _LEAST):
+            self._clean(site)
+            ready = self._ready[site]
         while ready:
             page = ready[0] & _LOW
             if self._date[page] == ready[0] >> _BITS and self._held[page] <= now:
@@ -183,7 +207,7 @@ class Schedule:
 
     def forget_site(self, site: int) -> None:
         """Forget the entries of a site whose pages are removed."""
-        for entries in (self._later, self._ready):
+        for entries in (self._later, self._ready, self._most):
             entries.pop(site, None)
 
     # ---- all pages

@@ -108,6 +108,7 @@ class ScheduledFrontier(DurableFrontier):
         known stays as it is."""
         now = self._now()
         stamp, first = _milliseconds(now), self._frontier.pages
+        dates = [None if page.date is None else _date(page.date) for page in pages]
         owners = self._numbers_of([page.site for page in pages])
         numbers = np.empty(len(pages), np.int32)
         keys = [f"{owner} {page.url}" for owner, page in zip(owners, pages, strict=True)]
@@ -115,31 +116,31 @@ class ScheduledFrontier(DurableFrontier):
         new: list[tuple[int, PutPage]] = []
         discovered: list[int] = []
         done = []
-        for number, owner, page in zip(numbers.tolist(), owners, pages, strict=True):
+        for number, owner, page, date in zip(numbers.tolist(), owners, pages, dates, strict=True):
             is_new = number == first + len(new)
             if is_new:
                 new.append((owner, page))
-                self._schedule.add(owner, stamp, NEW if page.date is None else _date(page.date))
+                self._schedule.add(owner, stamp, NEW if date is None else date)
                 self._database.changed_pages.add(number)
                 self._settle_limited(owner)
-            if page.date is None and self._schedule.date(number) == NEW:
+            if date is None and self._schedule.date(number) == NEW:
                 discovered.append(number)  # again: strategies may count how often a page was found
-            done.append(is_new or self._put_again(number, page, stamp))
+            done.append(is_new or self._put_again(number, date, page.payload, stamp))
         self._register_new(new, first)
         self._frontier.discover(discovered, now)
         return done
 
-    def _put_again(self, number: int, page: PutPage, stamp: int) -> bool:
+    def _put_again(self, number: int, date: int | None, payload: bytes, stamp: int) -> bool:
         """Schedule a known page, or bring a removed one back. Return whether anything changed."""
         old = self._schedule.date(number)
-        if page.date is None and old != REMOVED:
+        if date is None and old != REMOVED:
             return False
         if old == REMOVED:
             self._schedule.revive(number, stamp)
-        if page.date is not None:
-            self._set_date(number, _date(page.date))
+        if date is not None:
+            self._set_date(number, date)
         self._database.changed_pages.add(number)
-        self._database.changed_payloads[number] = page.payload
+        self._database.changed_payloads[number] = payload
         return True
 
     def _set_date(self, number: int, date: int) -> None:

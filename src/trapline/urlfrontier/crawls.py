@@ -7,6 +7,7 @@ start, because a call may ask for the URLs of any of them.
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -89,11 +90,10 @@ class Crawls:
         self.is_active = is_active
 
     def close(self) -> None:
-        try:
+        with ExitStack() as stack:  # each of them, whatever an earlier one raises
+            stack.callback(self._lock.release)
             for frontier in self._open.values():
-                frontier.close()
-        finally:
-            self._lock.release()
+                stack.callback(frontier.close)
 
     def _place(self, crawl: str) -> Path:
         return self._folder / f"{_PREFIX}{quote(crawl, safe='')}"

@@ -16,7 +16,8 @@ from trapline.terminal import say
 from trapline.urlfrontier.crawls import Crawls
 from trapline.urlfrontier.messages import FAIL, OK, SKIPPED
 
-MOST_PENDING = 4_096  # URLs of a stream
+# Of a stream: URLs, and bytes of the messages that they came in.
+MOST_PENDING, MOST_PENDING_BYTES = 4_096, 8 << 20
 _MOST_AT_ONCE = 8_192  # URLs of all streams in one commit
 _QUIET_S, _LONGEST_S = 0.001, 0.02  # a group is complete when nothing came for so long, or after this time
 
@@ -26,29 +27,36 @@ class Group(NamedTuple):
 
     id: str
     pages: Sequence[tuple[str, PutPage] | None]  # with their crawls; None: cannot be stored
+    size: int  # bytes of the message
     stream: "PutStream"
 
 
 class PutStream:
-    """The state of one stream of a client. `acks` has its acknowledgements, as (ID, statuses)."""
+    """The state of one stream of a client. `acks` has its acknowledgements, with the groups that they are for."""
 
     def __init__(self) -> None:
-        self.acks: deque[tuple[str, list[int]]] = deque()
-        self.pending = 0  # URLs that were read, and whose acknowledgement was not sent
+        self.acks: deque[tuple[Group, list[int]]] = deque()
+        # Of groups that were read, and whose acknowledgement was not sent.
+        self.pending = self._urls = self._bytes = 0
         self.is_read = False  # the client has ended the stream
         self.changed = asyncio.Event()
         self.has_room = asyncio.Event()
         self.has_room.set()
 
-    def came(self, urls: int) -> None:
-        self.pending += urls
-        if self.pending >= MOST_PENDING:
-            self.has_room.clear()
+    def came(self, group: Group) -> None:
+        self._count(group, 1)
 
-    def sent(self, urls: int) -> None:
-        self.pending -= urls
-        if self.pending < MOST_PENDING:
+    def sent(self, group: Group) -> None:
+        self._count(group, -1)
+
+    def _count(self, group: Group, sign: int) -> None:
+        self.pending += sign
+        self._urls += sign * len(group.pages)
+        self._bytes += sign * group.size
+        if self._urls < MOST_PENDING and self._bytes < MOST_PENDING_BYTES:
             self.has_room.set()
+        else:
+            self.has_room.clear()
 
 
 class Intake:
@@ -89,19 +97,18 @@ class Intake:
         statuses = {crawl: iter(self._put(crawl, pages)) for crawl, pages in by_crawl.items()}
         for group in groups:
             found = [SKIPPED if page is None else next(statuses[page[0]]) for page in group.pages]
-            group.stream.acks.append((group.id, found))
+            group.stream.acks.append((group, found))
             group.stream.changed.set()
 
     def _put(self, crawl: str, pages: list[PutPage]) -> list[int]:
         """Store pages of one crawl, and return the status of each."""
         try:
             frontier = self._crawls.get_or_make(crawl)
-        except ConfigError as error:
-            say(f"trapline: {error}", err=True)
-            return [SKIPPED] * len(pages)
-        try:
             stored = frontier.put(pages)
             frontier.commit(sync=True)
+        except ConfigError as error:  # such as one crawl too many
+            say(f"trapline: {error}", err=True)
+            return [SKIPPED] * len(pages)
         except (sqlite3.Error, OSError) as error:  # a full disk: the next commit that succeeds has these pages too
             say(f"trapline: crawl {crawl}: {len(pages)} URLs are not stored: {error}", err=True)
             return [FAIL] * len(pages)
@@ -117,9 +124,9 @@ async def serve_stream(requests: Any, intake: Intake, groups_of: Any, write: Any
             await stream.changed.wait()
             stream.changed.clear()
             while stream.acks:
-                identifier, statuses = stream.acks.popleft()
-                await write(identifier, statuses)
-                stream.sent(max(1, len(statuses)))
+                group, statuses = stream.acks.popleft()
+                await write(group.id, statuses)
+                stream.sent(group)
             if stream.is_read and not stream.pending:
                 break
         await reader
@@ -131,8 +138,9 @@ async def _read(requests: Any, intake: Intake, groups_of: Any, stream: PutStream
     try:
         async for message in requests:
             identifier, pages = groups_of(message)
-            stream.came(max(1, len(pages)))
-            intake.add(Group(identifier, pages, stream))
+            group = Group(identifier, pages, message.ByteSize(), stream)
+            stream.came(group)
+            intake.add(group)
             await stream.has_room.wait()
     finally:
         stream.is_read = True

@@ -1,6 +1,7 @@
 """The gRPC server: it listens, limits what a client may send, and turns what goes wrong into statuses. One thread, one event loop."""
 
 import asyncio
+import resource
 import sqlite3
 import time
 from collections.abc import Callable
@@ -41,6 +42,7 @@ class ServerSettings(NamedTuple):
 
 async def serve(settings: ServerSettings, stop: asyncio.Event, started: Callable[[int, Crawls], None]) -> None:
     """Serve until `stop` is set. `started`: is called with the port when clients may come."""
+    _allow_files()
     crawls = Crawls(settings.folder, settings.strategy, settings.rules, settings.clock)
     try:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
@@ -62,6 +64,13 @@ async def serve(settings: ServerSettings, stop: asyncio.Event, started: Callable
         intake.cancel()
     finally:
         crawls.close()
+
+
+def _allow_files() -> None:
+    """Let this process open as many files as the system allows: each crawl has four."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def _first(stop: asyncio.Event, intake: asyncio.Task[None]) -> None:

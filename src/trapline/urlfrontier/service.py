@@ -191,14 +191,12 @@ class Service:
         return item_of(page, crawl)
 
     async def ListURLs(self, request: Any, context: Any) -> None:
-        crawl, skip, left = crawl_of(request.crawlID), request.start, request.size or _LISTED
+        crawl, place, end = crawl_of(request.crawlID), 0, request.start + (request.size or _LISTED)
         async for page in self._listed(request):
-            if skip:
-                skip -= 1
-            elif left:
-                left -= 1
+            if place >= request.start:
                 await context.write(item_of(page, crawl).SerializeToString())
-            else:
+            place += 1
+            if place >= end:
                 break
 
     async def CountURLs(self, request: Any, context: Any) -> Any:
