@@ -84,6 +84,21 @@ class SteadyClock:
 
 
 class ScheduledFrontier(DurableFrontier):
+    """A frontier of URLs in a folder, which any number of crawlers take from.
+
+    >>> import tempfile
+    >>> frontier = ScheduledFrontier(tempfile.mkdtemp() + "/frontier")
+    >>> frontier.put([PutPage("http://a.example/", "a.example"), PutPage("http://a.example/old", "a.example", date=0)])
+    [True, True]
+    >>> (one,) = frontier.hand_out(most=10, hold_s=60.0, sites=5)
+    >>> one.site, [page.url for page in frontier.listed(one.pages)]
+    ('a.example', ['http://a.example/'])
+    >>> frontier.commit()
+    >>> frontier.hand_out(most=10, hold_s=60.0)
+    []
+    >>> frontier.close()
+    """
+
     DATABASE_KIND = ScheduleDatabase
     _database: ScheduleDatabase
 

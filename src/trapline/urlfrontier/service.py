@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Any, NoReturn
 
@@ -191,33 +192,35 @@ class Service:
         return item_of(page, crawl)
 
     async def ListURLs(self, request: Any, context: Any) -> None:
-        crawl, place, end = crawl_of(request.crawlID), 0, request.start + (request.size or _LISTED)
-        async for page in self._listed(request):
-            if place >= request.start:
-                await context.write(item_of(page, crawl).SerializeToString())
-            place += 1
-            if place >= end:
-                break
+        crawl, start = crawl_of(request.crawlID), request.start
+        async for page in self._listed(request, start, start + (request.size or _LISTED)):
+            await context.write(item_of(page, crawl).SerializeToString())
 
     async def CountURLs(self, request: Any, context: Any) -> Any:
         if not request.filter:
             frontier = self._crawls.get(crawl_of(request.crawlID))
             return Long(value=len(frontier.pages(request.key or None)) if frontier is not None else 0)
-        return Long(value=sum([1 async for _ in self._listed(request)]))
+        return Long(value=sum([1 async for _ in self._listed(request, 0, sys.maxsize)]))
 
-    async def _listed(self, request: Any) -> AsyncIterator[ListedPage]:
-        """Yield the URLs of a queue or crawl in which the filter occurs. Other calls are served in between."""
+    async def _listed(self, request: Any, start: int, end: int) -> AsyncIterator[ListedPage]:
+        """Yield the URLs of a queue or crawl in which the filter occurs, from number `start` to before `end`. Other calls are served in
+        between."""
         frontier = self._crawls.get(crawl_of(request.crawlID))
         if frontier is None:
             return
-        wanted = _contains(request.filter, request.ignoreCase)
+        wanted, place = _contains(request.filter, request.ignoreCase), 0
         pages = frontier.pages(request.key or None)
+        if not request.filter:
+            pages, place = pages[start:end], start
         for at in range(0, len(pages), _CHUNK):
             if self._crawls.get(crawl_of(request.crawlID)) is not frontier:  # it was deleted
-                break
-            for page in frontier.listed(pages[at : at + _CHUNK].tolist()):
-                if wanted(page.url):
+                return
+            for page in filter(lambda page: wanted(page.url), frontier.listed(pages[at : at + _CHUNK].tolist())):
+                if place >= start:
                     yield page
+                place += 1
+                if place >= end:
+                    return
             await asyncio.sleep(0)
 
     async def PurgeURLs(self, request: Any, context: Any) -> Any:
