@@ -25,7 +25,7 @@ ORACLES := tests/frontier/test_frontier.py tests/frontier/test_revisits.py tests
   tests/simulator/test_driver.py tests/simulator/test_changing.py tests/crawler/test_crawler_vs_simulator.py
 
 .DELETE_ON_ERROR:
-.PHONY: demo test static warmup warmup-tests lint types rewrite-tests unit unit-uncompiled proof docs screenshots bench bench-live wheel clean
+.PHONY: demo test static warmup warmup-tests lint types rewrite-tests unit unit-uncompiled proof protocol docs screenshots bench bench-live wheel clean
 
 demo: .venv/runtime.stamp
 	$(BIN)/trapline demo
@@ -66,6 +66,10 @@ unit-uncompiled: .venv/dev.stamp
 # Writes docs/proof.md; takes hours. Some sections only: make proof PROOF="durability politeness"
 proof: warmup-tests
 	$(BIN)/python -m tests.proof $(PROOF)
+
+# The messages of the URLFrontier service, after a change of the .proto file.
+protocol: .venv/dev.stamp
+	cd src/trapline/urlfrontier && ../../../$(BIN)/python -m grpc_tools.protoc -I. --descriptor_set_out=urlfrontier.binpb urlfrontier.proto
 
 # The documentation site, in site/. Strict: a broken link or a page outside the navigation is an error.
 docs: .venv/docs.stamp

@@ -482,6 +482,12 @@ class NaiveFrontier:
             return WaitUntil(self.open_at(site))
         return self._begin(site, pages[: int(min(self._most_at_once(site), len(pages)))], again=True)
 
+    def visit(self, site: int, now: float) -> Visit | WaitUntil:
+        self._clock(now)
+        if self.open_at(site) > self.now:
+            return WaitUntil(self.open_at(site))
+        return self._begin(site, self._next_visit(site, chosen=True) if self._most(site, True) > 0 else [], again=False)
+
     def _is_fetched_page_of(self, site: int, page: int) -> bool:
         is_page = 0 <= page < len(self.pages)
         return is_page and self.pages[page].state == FETCHED_PAGE and self.pages[page].site == site

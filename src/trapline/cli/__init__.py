@@ -47,6 +47,7 @@ COMMANDS = {
     "refresh": Lazy(
         "trapline.cli.refresh.command:refresh", "Receive pings and access logs, and compare refresh policies."
     ),
+    "serve": Lazy("trapline.cli.serve.command:serve", "Serve a frontier to other crawlers, such as StormCrawler."),
     "parallel": Lazy(
         "trapline.cli.parallel.command:parallel", "Simulate, plan, watch and resize crawls of several partitions."
     ),

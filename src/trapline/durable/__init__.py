@@ -2,5 +2,6 @@
 
 from trapline.durable.frontier import DurableFrontier
 from trapline.durable.pages import NewPage, QueuedPage, UrlVisit
+from trapline.durable.scheduled import HandedOut, PutPage, ScheduledFrontier
 
-__all__ = ["DurableFrontier", "NewPage", "QueuedPage", "UrlVisit"]
+__all__ = ["DurableFrontier", "HandedOut", "NewPage", "PutPage", "QueuedPage", "ScheduledFrontier", "UrlVisit"]

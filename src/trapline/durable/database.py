@@ -40,13 +40,16 @@ class PageRow(NamedTuple):
 
 
 class FrontierDatabase:
+    MORE_TABLES = ""  # of a subclass
+    KEY = "coalesce(key, url)"  # by what a page is known
+
     def __init__(self, folder: Path) -> None:
         self._path = folder / DATABASE
         try:
             self._connection = sqlite3.connect(self._path, isolation_level=None)
             self._connection.execute("pragma journal_mode = wal")
             self._connection.execute("pragma synchronous = normal")
-            self._connection.executescript(f"begin; {_SCHEMA} commit;")
+            self._connection.executescript(f"begin; {_SCHEMA} {self.MORE_TABLES} commit;")
         except sqlite3.Error as error:
             raise ConfigError(f"{self._path}: cannot be opened: {error}") from error
         # What the next commit writes.
@@ -57,6 +60,11 @@ class FrontierDatabase:
         self.meta: dict[str, str] = {}
 
     # ---- writing
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether something was added since the last commit."""
+        return bool(self.sites or self.addresses or self.pages or self.payloads or self.meta)
 
     def commit(self, batch: int, calls: bytes, sync: bool = False) -> None:
         """Write all that was added, and the log of calls as this batch. If that fails, nothing is written, and a later commit can."""
@@ -71,6 +79,7 @@ class FrontierDatabase:
             run.executemany("update page set payload = ? where id = ?", self.payloads)
             run.executemany("insert or replace into meta values (?, ?)", self.meta.items())
             run.execute("insert into log values (?, ?)", (batch, calls))
+            self.write_more(run)
             run.execute("commit")
         except BaseException:
             if run.in_transaction:  # after some errors, such as a full disk, SQLite has ended the transaction itself
@@ -81,6 +90,13 @@ class FrontierDatabase:
                 run.execute("pragma synchronous = normal")
         for written in (self.sites, self.addresses, self.pages, self.payloads, self.meta):
             written.clear()
+        self.forget_written()
+
+    def write_more(self, run: sqlite3.Connection) -> None:
+        """Write what a subclass adds to a commit."""
+
+    def forget_written(self) -> None:
+        """Forget what `write_more` wrote, after the commit."""
 
     def forget_log(self, until: int) -> None:
         """Delete the log up to this batch."""
@@ -122,7 +138,7 @@ class FrontierDatabase:
 
     def keys(self, first: int) -> Iterator[list[str]]:
         """Yield, in parts, by what each page from `first` on is known."""
-        found = self._connection.execute("select coalesce(key, url) from page where id >= ? order by id", (first,))
+        found = self._connection.execute(f"select {self.KEY} from page where id >= ? order by id", (first,))
         while part := found.fetchmany(4096):
             yield [key for (key,) in part]
 

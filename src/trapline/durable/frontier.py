@@ -56,6 +56,8 @@ class DurableFrontier:
     ('http://a.example/', 3, 2)
     """
 
+    DATABASE_KIND: type[FrontierDatabase] = FrontierDatabase
+
     def __init__(
         self,
         folder: str | Path,
@@ -81,7 +83,7 @@ class DurableFrontier:
         self._is_open = True
         self._lock = lock.take(self._folder, "used")
         try:
-            self._database = FrontierDatabase(self._folder)
+            self._database = self.DATABASE_KIND(self._folder)
             try:
                 self._open()
             except BaseException:
@@ -378,7 +380,7 @@ class DurableFrontier:
     def _commit(self, sync: bool = False, is_first: bool = False) -> None:
         assert self._frontier.journal is not None
         self._calls += self._frontier.journal.take()
-        if not self._calls and not self._database.payloads and not is_first:
+        if not (self._calls or is_first or self._database.has_changes):
             return
         self._database.commit(self._batch + 1, self._calls, sync)
         self._batch += 1

@@ -204,6 +204,18 @@ class Frontier(Core):
         self.note(Call.REVISIT, given, count, site, n, visit_id, now, moment)
         return WaitUntil(moment) if n == WAIT else Visit(visit_id, site, given[:n].tolist(), moment)
 
+    def visit(self, site: int, now: float) -> Visit | WaitUntil:
+        """Begin a visit to the waiting pages of this site that are next. Return WaitUntil if the site may not be visited at `now`.
+
+        If no page of the site waits, the visit has no pages.
+        """
+        self.check_site(site)
+        n = self.run_kernel(revisits.visit_site, site, _moment(now), self.out, self.moment)
+        moment = self.moment_view[0]
+        numbers = self.out_view[: n + 2 if n >= 0 else 0]
+        self.note(Call.VISIT, numbers, len(numbers), site, n, now, moment)
+        return WaitUntil(moment) if n == WAIT else Visit(numbers[0], site, numbers[2:].tolist(), moment)
+
     def rescore(self, scores: Sequence[float] | Array, now: float) -> None:
         """Set new scores, one for every registered page, for a page rank that uses scores."""
         name, given = self.strategy.page.scores, np.ascontiguousarray(scores, np.float64)

@@ -47,6 +47,7 @@ class Call(IntEnum):
     CHANGE_STRATEGY = 19
     WITHDRAW = 20
     READMIT = 21
+    VISIT = 22
 
 
 # The numbers of each call, as struct codes (q: integer, d: float), and the type of its payload.
@@ -72,6 +73,7 @@ _LAYOUTS: dict[Call, tuple[str, type]] = {
     Call.CHANGE_STRATEGY: ("qqd", np.int32),
     Call.WITHDRAW: ("d", np.int32),
     Call.READMIT: ("d", np.int32),
+    Call.VISIT: ("qqdd", np.int64),
 }
 # Lists indexed by code, for speed. No call has code 0.
 _CODES = range(1, len(_LAYOUTS) + 1)

@@ -12,13 +12,14 @@ import numpy as np
 from trapline.compiled.array_handles import Pin, Pinned, recaller
 from trapline.compiled.jit import b1, helper, i8, kernel
 from trapline.errors import InvariantError
+from trapline.frontier.answers import Visit
 from trapline.frontier.changes import StrategyChange, rules_from_numbers
 from trapline.frontier.core.arrivals import Arrivals
 from trapline.frontier.core.kernels import answer_discover, answer_finish, answer_next, answer_report, register
 from trapline.frontier.core.revisits import answer_revisit
 from trapline.frontier.frontier import Frontier
 from trapline.frontier.journal import BLOBS, NOT_GIVEN, Call, JournalFrame, frame_at
-from trapline.frontier.layout import NEED_ROOM, RESCORE, Array, FrontierState, Numbers, StateType, Times, recall
+from trapline.frontier.layout import NEED_ROOM, RESCORE, WAIT, Array, FrontierState, Numbers, StateType, Times, recall
 from trapline.frontier.transfer import SiteExport
 
 # ---- The compiled half: the calls that a crawl makes for every page, straight from the log.
@@ -204,6 +205,19 @@ def _set_site(frontier: Frontier, frame: JournalFrame) -> None:
     )
 
 
+def _visit(frontier: Frontier, frame: JournalFrame) -> None:
+    site, n, now, moment = frame.numbers
+    answer = frontier.visit(site, now)
+    if isinstance(answer, Visit):
+        ours = (len(answer.pages), answer.expires_at, [answer.id, site, *answer.pages])
+    else:
+        ours = (WAIT, answer.time, [])
+    if ours != (n, moment, frame.payload.tolist()):
+        raise InvariantError(
+            f"replay: visit({site}, {now}) gave {ours}, the log has {(n, moment, frame.payload.tolist())}"
+        )
+
+
 def _import_site(frontier: Frontier, frame: JournalFrame) -> None:
     site, n, now = frame.numbers
     export = SiteExport.from_numbers(frame.payload[n:], n, len(frontier.strategy.page.columns))
@@ -231,4 +245,5 @@ _CALLS: dict[Call, Callable[[Frontier, JournalFrame], object]] = {
     Call.CHANGE_RULES: lambda f, frame: f.change_rules(rules_from_numbers(frame.payload), frame.numbers[0]),
     Call.WITHDRAW: lambda f, frame: f.withdraw(frame.payload, frame.numbers[0]),
     Call.READMIT: lambda f, frame: f.readmit(frame.payload, frame.numbers[0]),
+    Call.VISIT: _visit,
 }

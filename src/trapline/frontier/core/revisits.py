@@ -1,15 +1,16 @@
-"""Revisits: visits that fetch fetched pages again. Step 9 of "The way of a URL" (docs/architecture.md).
+"""Visits to a site that the caller chooses: revisits, which fetch fetched pages again (step 9 of "The way of a URL",
+docs/architecture.md), and visits to the waiting pages of one site.
 
-The module does not choose the pages; refresh/ does. It applies the politeness rules of every visit: the delays of the site
+The module does not choose the pages of a revisit; refresh/ does. It applies the politeness rules of every visit: the delays of the site
 and of its address are over, and neither is under visit. visits.py handles the results, as of all visits. Laws:
-docs/frontier.md, A1 to A8.
+docs/frontier.md, V6 and A1 to A8.
 """
 
 from trapline.compiled.jit import b1, f8, helper, i8, kernel
 from trapline.frontier.core import blocks
 from trapline.frontier.core.kernels import advance
 from trapline.frontier.core.ready_sites import settle_group
-from trapline.frontier.core.visits import open_visit
+from trapline.frontier.core.visits import lease, open_visit
 from trapline.frontier.layout import (
     FETCHED,
     FRONT,
@@ -108,6 +109,34 @@ def answer_revisit(s: FrontierState, x: int, pages: Array, n: int, now: float, o
 @kernel(i8(i8, i8, Pages, i8, f8, Numbers, Times))
 def revisit_pages(handle: int, x: int, pages: Array, n: int, now: float, out: Array, moment: Array) -> int:
     return answer_revisit(recall(handle), x, pages, n, now, out, moment)
+
+
+@helper(i8(StateType, i8, f8, Numbers, Times))
+def answer_visit(s: FrontierState, x: int, now: float, out: Array, moment: Array) -> int:
+    """Answer `Frontier.visit`: return the number of leased pages, WAIT or NEED_ROOM.
+
+    For a visit, `out` receives the visit id, the site and the pages, and moment[0] the end of the lease. Otherwise moment[0] is `open_at`.
+    """
+    run = s.run[0]
+    advance(s, now)
+    moment[0] = open_at(s, x)
+    if moment[0] > run.now:
+        return WAIT
+    if run.free_visit < 0 or not has_room(s):
+        return NEED_ROOM
+    visit = s.visit[lease(s, x)]
+    settle_group(s, s.site[x].group)  # the group may be in READY because of another of its sites
+    moment[0] = visit.expires_at
+    out[0] = visit.id
+    out[1] = x
+    for i in range(visit.pages):
+        out[2 + i] = s.pool[visit.block + i].id
+    return visit.pages
+
+
+@kernel(i8(i8, i8, f8, Numbers, Times))
+def visit_site(handle: int, x: int, now: float, out: Array, moment: Array) -> int:
+    return answer_visit(recall(handle), x, now, out, moment)
 
 
 @kernel(f8(i8, i8))

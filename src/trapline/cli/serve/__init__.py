@@ -1,0 +1,1 @@
+"""`trapline serve`: services that other crawlers use, one file per service."""

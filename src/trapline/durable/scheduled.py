@@ -1,0 +1,424 @@
+"""A durable frontier whose pages come back: it hands pages out for a time, and again at the date that the crawler names.
+
+A visit of `DurableFrontier` lasts until the crawler finishes it. Here a visit takes no time: `hand_out` takes pages of a site, reserves
+each of them until a moment, and the site's delay begins. A page comes back when its reservation ends, unless `put` has given it another
+date, or none. So many crawlers can share the frontier, and reservations survive the process.
+
+New pages come in the order of the strategy (`trapline.frontier`), all others in the order of their dates (schedule.py). Both obey the
+same delays: a site without new pages gets a visit without a page of the frontier. No call commits anything but `commit`, so that many
+calls share one transaction.
+"""
+
+import math
+import time
+from collections.abc import Callable, Collection, Sequence
+from heapq import heappop, heappush
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from trapline.durable.database import PageRow
+from trapline.durable.frontier import DurableFrontier
+from trapline.durable.pages import check_text
+from trapline.durable.schedule import DONE, NEVER, NEW, REMOVED, PageDates
+from trapline.durable.schedule_database import REMOVED_NAME, ScheduleDatabase, SiteRule
+from trapline.errors import ConfigError
+from trapline.frontier import AS_RULES, FETCHED, Outcome, Rules, Visit
+from trapline.frontier.layout import WAITING, Array
+from trapline.strategies import Strategy
+
+MOST_DATE = 1 << 42  # seconds: as milliseconds it fits an int64 and a float exactly
+MOST_PAGES = 1_000  # of a site that are handed out at once
+# No site is handed out twice at one moment, however short its delay.
+_GAP_S = 0.001
+
+
+class PutPage(NamedTuple):
+    """A page to add, or to schedule again."""
+
+    url: str
+    site: str
+    payload: bytes = b""
+    date: int | None = None  # seconds since 1970 at which it may be handed out; 0: never; None: a new page, at once
+    quality: float = 0.0
+
+
+class ListedPage(NamedTuple):
+    url: str
+    site: str
+    payload: bytes
+    dates: PageDates
+
+
+class HandedOut(NamedTuple):
+    """Pages of one site that are reserved."""
+
+    site: str
+    pages: list[int]
+
+
+class PageCounts(NamedTuple):
+    known: int
+    done: int  # never handed out again
+    reserved: int
+    sites: int
+
+
+class SteadyClock:
+    """The time of the system, which never goes back and never stands still, even if somebody sets the system's clock back."""
+
+    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
+        self._wall, self._steady = wall, steady
+        self._time, self._last = wall(), steady()
+
+    def __call__(self) -> float:
+        now = self._steady()
+        self._time = max(self._wall(), self._time + now - self._last)
+        self._last = now
+        return self._time
+
+    def raise_to(self, moment: float) -> None:
+        """Go on from this moment, if it is later: an earlier process has reached it."""
+        self._time = max(self._time, moment)
+
+
+class ScheduledFrontier(DurableFrontier):
+    """A frontier of URLs in a folder, which any number of crawlers take from.
+
+    >>> import tempfile
+    >>> frontier = ScheduledFrontier(tempfile.mkdtemp() + "/frontier")
+    >>> frontier.put([PutPage("http://a.example/", "a.example"), PutPage("http://a.example/old", "a.example", date=0)])
+    [True, True]
+    >>> (one,) = frontier.hand_out(most=10, hold_s=60.0, sites=5)
+    >>> one.site, [page.url for page in frontier.listed(one.pages)]
+    ('a.example', ['http://a.example/'])
+    >>> frontier.commit()
+    >>> frontier.hand_out(most=10, hold_s=60.0)
+    []
+    >>> frontier.close()
+    """
+
+    DATABASE_KIND = ScheduleDatabase
+    _database: ScheduleDatabase
+
+    def __init__(
+        self,
+        folder: str | Path,
+        strategy: str | Strategy = "breadth-first-turn",
+        rules: Rules | None = None,
+        *,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        """Open the frontier in a folder, or make a new one. `rules`: `per_connection` is the most new pages that a site gives at once."""
+        own_clock = clock or SteadyClock()
+        super().__init__(folder, strategy, rules, clock=own_clock)
+        if isinstance(own_clock, SteadyClock):
+            own_clock.raise_to(self._frontier.now)
+
+    # ---- pages
+
+    def put(self, pages: Sequence[PutPage]) -> list[bool]:
+        """Add new pages, and set the dates of those that have one. Return for each whether that was done: a page without a date that is
+        known stays as it is."""
+        now = self._now()
+        stamp, first = _milliseconds(now), self._frontier.pages
+        dates = [None if page.date is None else _date(page.date) for page in pages]
+        owners = self._numbers_of([page.site for page in pages])
+        numbers = np.empty(len(pages), np.int32)
+        keys = [f"{owner} {page.url}" for owner, page in zip(owners, pages, strict=True)]
+        self._seen.add(self._seen.fingerprints(keys), first, numbers)
+        new: list[tuple[int, PutPage]] = []
+        discovered: list[int] = []
+        done = []
+        for number, owner, page, date in zip(numbers.tolist(), owners, pages, dates, strict=True):
+            is_new = number == first + len(new)
+            if is_new:
+                new.append((owner, page))
+                self._schedule.add(owner, stamp, NEW if date is None else date)
+                self._database.changed_pages.add(number)
+                self._settle_limited(owner)
+            if date is None and self._schedule.date(number) == NEW:
+                discovered.append(number)  # again: strategies may count how often a page was found
+            done.append(is_new or self._put_again(number, date, page.payload, stamp))
+        self._register_new(new, first)
+        self._frontier.discover(discovered, now)
+        return done
+
+    def _put_again(self, number: int, date: int | None, payload: bytes, stamp: int) -> bool:
+        """Schedule a known page, or bring a removed one back. Return whether anything changed."""
+        old = self._schedule.date(number)
+        if date is None and old != REMOVED:
+            return False
+        if old == REMOVED:
+            self._schedule.revive(number, stamp)
+        if date is not None:
+            self._set_date(number, date)
+        self._database.changed_pages.add(number)
+        self._database.changed_payloads[number] = payload
+        return True
+
+    def _set_date(self, number: int, date: int) -> None:
+        if self._schedule.date(number) == NEW:
+            self._leaving.append(number)
+        self._schedule.set_date(number, date)
+        self._database.changed_pages.add(number)
+        self._settle_limited(self._schedule.site(number))
+
+    def _register_new(self, new: Sequence[tuple[int, PutPage]], first: int) -> None:
+        if not new:
+            return
+        self._frontier.add_pages([owner for owner, _ in new])
+        urls = [page.url for _, page in new]
+        self._qualities = [page.quality for _, page in new]
+        for name, values in self._inputs.items():
+            self._frontier.set_column(name, values(urls), first)
+        for number, (owner, page) in enumerate(new, first):
+            self._database.pages[number] = PageRow(number, owner, page.url, None, page.payload or None)
+
+    def hand_out(
+        self, most: int, hold_s: float, sites: int = 1, site: str | None = None, served: Collection[str] = ()
+    ) -> list[HandedOut]:
+        """Reserve up to `most` pages of each of up to this number of sites for some seconds. `site`: only of this one. `served`: not of
+        these, as far as that is known at once."""
+        now = self._now()
+        self._unblock(now)
+        self._withdraw(now)
+        found: list[HandedOut] = []
+        while len(found) < sites:
+            number = self._sites.get(site, -1) if site is not None else -1
+            visit = self._visit_site(number, now) if site is not None else self._next_visit(now)
+            if visit is None:
+                break
+            name = self._names[visit.site]
+            pages = [] if name in served else self._reserve(visit, min(most, MOST_PAGES), now, hold_s)
+            self._frontier.finish(visit, Outcome(not_before=now + _GAP_S), now)
+            if not pages:
+                break
+            self._handed_out_at[visit.site] = now
+            found.append(HandedOut(name, pages))
+        return found
+
+    def _next_visit(self, now: float) -> Visit | None:
+        """Begin a visit to the next site. Sites with new pages and sites with pages that are due take turns."""
+        self._kinds.reverse()
+        return self._kinds[0](now) or self._kinds[1](now)
+
+    def _due_visit(self, now: float) -> Visit | None:
+        site = self._schedule.next_site(_milliseconds(now), lambda site: _upwards(self._frontier.open_at(site)))
+        answer = None if site is None else self._frontier.visit(site, now)
+        return answer if isinstance(answer, Visit) else None
+
+    def _new_visit(self, now: float) -> Visit | None:
+        if self._frontier.opens_at(now) > now:  # `next` would say so too, but it is logged
+            return None
+        answer = self._frontier.next(now)
+        return answer if isinstance(answer, Visit) else None
+
+    def _visit_site(self, site: int, now: float) -> Visit | None:
+        if site < 0 or self._frontier.open_at(site) > now:
+            return None
+        if not self._frontier.has_waiting(site) and self._schedule.first(site, _milliseconds(now)) is None:
+            return None
+        answer = self._frontier.visit(site, now)
+        return answer if isinstance(answer, Visit) else None
+
+    def _reserve(self, visit: Visit, most: int, now: float, hold_s: float) -> list[int]:
+        """Reserve pages of the visited site, by date; the date of a new page is its creation, and new pages stay in their order."""
+        schedule, stamp = self._schedule, _milliseconds(now)
+        until = stamp + round(1000 * hold_s)
+        new, pages = iter(visit.pages), list[int]()
+        fresh = next(new, None)
+        while len(pages) < most:
+            due = schedule.first(visit.site, stamp)
+            if due is None and fresh is None:
+                break
+            if fresh is None or (due is not None and schedule.date(due) <= schedule.created(fresh)):
+                page = cast(int, due)
+            else:
+                page, fresh = fresh, next(new, None)
+                self._frontier.report(visit, page, FETCHED, now)
+            schedule.hold(page, until)
+            pages.append(page)
+        self._database.changed_pages.update(pages)
+        return pages
+
+    def _withdraw(self, now: float) -> None:
+        """Let the frontier forget new pages that have got a date or were removed."""
+        states = self._frontier.page_states
+        leaving = [page for page in self._leaving if states[page] == WAITING]
+        self._leaving.clear()
+        if leaving:
+            self._frontier.withdraw(leaving, now)
+
+    # ---- sites
+
+    def set_delay(self, site: str, delay_s: float) -> None:
+        """Set the delay between two visits to a site. A longer delay holds from the last visit on, a shorter one from the next one on."""
+        (number,), now = self._numbers_of([site]), self._now()
+        last = self._handed_out_at.get(number, -math.inf)
+        self._frontier.set_site(number, now, delay_s=delay_s, not_before=last + delay_s)
+
+    def block(self, site: str, until: float) -> None:
+        """Hand out no page of the site until this time, in seconds since 1970. 0: hand out pages again."""
+        (number,) = self._numbers_of([site])
+        until = round(1000 * min(until, MOST_DATE))
+        self._change_rule(number, self._site_rules.get(number, SiteRule())._replace(blocked_until=until))
+
+    def limit(self, site: str, most_done: int) -> None:
+        """Hand out no page of the site when so many of its pages are done. 0: no limit."""
+        (number,) = self._numbers_of([site])
+        self._change_rule(number, self._site_rules.get(number, SiteRule())._replace(most_done=most_done))
+
+    def _numbers_of(self, sites: Sequence[str]) -> list[int]:
+        for site in set(sites):
+            check_text("site", site)
+        return self._site_numbers(sites, self._now())
+
+    def _change_rule(self, site: int, rule: SiteRule) -> None:
+        self._site_rules[site] = self._database.changed_rules[site] = rule
+        if rule.blocked_until:
+            heappush(self._unblocks, (rule.blocked_until, site))
+        self._settle_site(site)
+
+    def _settle_limited(self, site: int) -> None:
+        """Close or open the site after a change of its pages, if it has a limit."""
+        if site in self._site_rules:
+            self._settle_site(site)
+
+    def _settle_site(self, site: int) -> None:
+        """Close or open the site, as its rule says now."""
+        now, rule = self._now(), self._site_rules.get(site, SiteRule())
+        is_full = 0 < rule.most_done <= self._schedule.done(site)
+        self._set_closed(site, is_full or rule.blocked_until > _milliseconds(now), now)
+
+    def _set_closed(self, site: int, is_closed: bool, now: float) -> None:
+        if is_closed != (site in self._closed):
+            self._frontier.set_site(site, now, pages=0 if is_closed else AS_RULES)
+            (self._closed.add if is_closed else self._closed.discard)(site)
+            self._schedule.look_at(site, _milliseconds(now))
+
+    def _unblock(self, now: float) -> None:
+        while self._unblocks and self._unblocks[0][0] <= _milliseconds(now):
+            _, site = heappop(self._unblocks)
+            if self._names[site] in self._sites:  # it is not removed
+                self._settle_site(site)
+
+    # ---- removal
+
+    def remove_site(self, site: str) -> int:
+        """Remove a site with its pages, and return their number. Pages of this site that are put later are new pages of a new site."""
+        number = self._sites.pop(site, None)
+        if number is None:
+            return 0
+        pages = self._remove(self._pages_of(number))
+        self._set_closed(number, True, self._now())
+        self._schedule.forget_site(number)
+        self._site_rules.pop(number, None)
+        self._database.removed_sites.append(number)
+        self._names[number] = REMOVED_NAME.format(number)
+        return pages
+
+    def remove_older(self, than: float, site: str | None = None) -> int:
+        """Remove the pages that were created before this time, in seconds since 1970, and return their number."""
+        pages = self._pages_of(self._sites.get(site, -1) if site is not None else None)
+        _, created, _, _ = self._schedule.arrays()
+        return self._remove(pages[created[pages] < 1000 * than])
+
+    def _remove(self, pages: Array) -> int:
+        for page in pages.tolist():
+            self._set_date(page, REMOVED)
+            self._database.changed_payloads[page] = b""
+        return len(pages)
+
+    # ---- inspection
+
+    def page(self, url: str, site: str) -> ListedPage | None:
+        """Return what is known of a page; None: it is unknown."""
+        number = self._sites.get(site)
+        if number is None:
+            return None
+        out = np.empty(1, np.int32)
+        self._seen.find(self._seen.fingerprints([f"{number} {url}"]), out)
+        page = int(out[0])
+        return None if page < 0 or self._schedule.date(page) == REMOVED else self.listed([page])[0]
+
+    def listed(self, pages: Sequence[int]) -> list[ListedPage]:
+        rows = self._database.rows_of(pages)
+        return [
+            ListedPage(row.url, self._names[row.site], row.payload or b"", self._schedule.dates(row.id)) for row in rows
+        ]
+
+    def pages(self, site: str | None = None) -> Array:
+        """Return the numbers of all known pages, or of those of one site, in the order in which they were put first."""
+        return self._pages_of(None if site is None else self._sites.get(site, -1))
+
+    def _pages_of(self, site: int | None) -> Array:
+        sites, _, dates, _ = self._schedule.arrays()
+        is_known = dates != REMOVED
+        return np.flatnonzero(is_known if site is None else is_known & (sites == site))
+
+    def counts(self, site: str | None = None) -> PageCounts:
+        pages = self.pages(site)
+        sites, _, dates, held = self._schedule.arrays()
+        reserved = (held[pages] > _milliseconds(self._now())) & (dates[pages] > 0)
+        return PageCounts(
+            len(pages), int((dates[pages] == DONE).sum()), int(reserved.sum()), len(np.unique(sites[pages]))
+        )
+
+    def site_names(self, with_inactive: bool = False) -> list[str]:
+        """Return the names of the sites that have pages. Inactive ones are closed, or have only pages that are done."""
+        sites, _, dates, _ = self._schedule.arrays()
+        is_listed = dates != REMOVED if with_inactive else (dates == NEW) | (dates > 0)
+        self._unblock(self._now())
+        found = np.unique(sites[is_listed]).tolist()
+        return [self._names[site] for site in found if with_inactive or site not in self._closed]
+
+    # ---- durability
+
+    def commit(self, sync: bool = False) -> None:
+        """Write what was changed. `sync`: wait until it is on disk, so that it survives a power failure."""
+        self._commit(sync)
+
+    def discard(self) -> None:
+        """End without keeping what was not committed: the folder is to be deleted."""
+        if self._is_open:
+            self._is_open = False
+            self._database.close()
+            self._lock.release()
+
+    def _open(self) -> None:
+        self._kinds = [self._due_visit, self._new_visit]
+        self._handed_out_at: dict[int, float] = {}  # by site
+        self._leaving: list[int] = []  # pages that the frontier must forget before it is asked
+        self._unblocks: list[tuple[int, int]] = []  # a heap of (time, site)
+        super()._open()
+        frontier, states = self._frontier, self._frontier.page_states
+        self._database.load_schedule(frontier.page_sites)
+        self._schedule = self._database.schedule
+        self._site_rules = self._database.rules()
+        self._closed = set(np.flatnonzero(frontier.site_records["budget"] == 0).tolist())
+        _, _, dates, _ = self._schedule.arrays()
+        self._leaving = np.flatnonzero((states == WAITING) & (dates != NEW)).tolist()
+        for site, rule in self._site_rules.items():
+            if rule.blocked_until and self._names[site] in self._sites:
+                heappush(self._unblocks, (rule.blocked_until, site))
+                self._settle_site(site)
+
+
+def _milliseconds(seconds: float) -> int:
+    return math.floor(1000 * seconds)
+
+
+def _upwards(seconds: float) -> int:
+    """Return a time in milliseconds that is not earlier."""
+    if math.isinf(seconds):
+        return NEVER if seconds > 0 else 0
+    return math.ceil(1000 * seconds)
+
+
+def _date(seconds: int) -> int:
+    """Return a date in milliseconds. The date 0 is DONE."""
+    if seconds < 0:
+        raise ConfigError(f"date {seconds}: is negative; give seconds since 1970, or 0 for a page that is done")
+    return 1000 * min(seconds, MOST_DATE)

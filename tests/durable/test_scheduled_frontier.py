@@ -1,0 +1,208 @@
+"""A scheduled frontier hands out the pages that its oracle hands out, at the same times, whatever is put, set, removed or killed."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.effort import examples
+from tests.naive.url_queues import NaiveQueues
+from trapline.durable.schedule import Schedule
+from trapline.durable.scheduled import PutPage, ScheduledFrontier, SteadyClock
+from trapline.errors import ConfigError
+from trapline.frontier import Rules
+
+SITES = ("a", "b", "c")
+RULES = Rules(delay_s=2.0, per_connection=10, first_requests=10)
+START = 1_000_000
+
+
+class Pair:
+    """A frontier and its oracle."""
+
+    def __init__(self, folder: Path, strategy: str = "breadth-first-turn") -> None:
+        self.folder, self.strategy = folder, strategy
+        self.naive = NaiveQueues(RULES.delay_s)
+        self.naive.now = START
+        self.open()
+
+    def open(self) -> None:
+        self.fast = ScheduledFrontier(self.folder, self.strategy, RULES, clock=lambda: self.naive.now)
+
+    def put(self, pages: list[tuple[str, int, int | None]]) -> None:
+        """Pages as (site, number, date or None); dates count from the start, and 0 is 0."""
+        dated = [(site, f"http://{site}/{page}", date and START + date) for site, page, date in pages]
+        stored = self.fast.put([PutPage(url, site, url.encode(), date) for site, url, date in dated])
+        assert stored == [self.naive.put(*page) for page in dated]
+
+    def hand_out_one(self, site: str, most: int, hold_s: int) -> None:
+        handed = self.fast.hand_out(most, hold_s, 1, site)
+        assert [number for one in handed for number in one.pages] == self.naive.hand_out(site, most, hold_s)
+
+    def hand_out(self, sites: int, most: int, hold_s: int) -> None:
+        ready = {name for name in self.naive.sites if self.naive.available(name)}
+        handed = self.fast.hand_out(most, hold_s, sites)
+        names = [one.site for one in handed]
+        assert set(names) <= ready and len(set(names)) == len(names) == min(sites, len(ready))
+        for one in handed:
+            assert one.pages == self.naive.hand_out(one.site, most, hold_s)
+
+    def rule(self, kind: str, site: str, value: int) -> None:
+        naive = self.naive.site(site)
+        if kind == "delay":
+            self.fast.set_delay(site, value)
+            self.naive.set_delay(site, value)
+        elif kind == "block":
+            naive.blocked_until = START + value if value else 0
+            self.fast.block(site, naive.blocked_until)
+        else:
+            naive.most_done = value
+            self.fast.limit(site, value)
+
+    def remove(self, site: str | None, than: int) -> None:
+        if site:
+            assert self.fast.remove_site(site) == self.naive.remove_site(site)
+        else:
+            assert self.fast.remove_older(START + than) == self.naive.remove_older(START + than)
+
+    def restart(self, is_kill: bool) -> None:
+        self.fast.commit()
+        if is_kill:
+            copy = self.folder.with_name("copy")
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(self.folder, copy, ignore=shutil.ignore_patterns("lock"))
+            self.fast.close()
+            shutil.rmtree(self.folder)
+            copy.rename(self.folder)
+        else:
+            self.fast.close()
+        self.naive.restart()
+        self.open()
+
+    def check(self) -> None:
+        for name, site in self.naive.sites.items():
+            for url, page in site.pages.items():
+                found = self.fast.page(url, name)
+                assert found is not None and found.payload.decode() == url
+                date = -0.001 if page.date is None else page.date
+                dates = tuple(round(1000 * one) for one in (page.created, date, page.held_until))
+                assert (found.dates.created, found.dates.date) == dates[:2]
+                assert max(0, found.dates.held_until) == dates[2] or found.dates.held_until == dates[2]
+        pages = [page for site in self.naive.sites.values() for page in site.pages.values()]
+        counts = self.fast.counts()
+        assert (counts.known, counts.done) == (len(pages), sum(page.date == 0 for page in pages))
+        assert counts.reserved == sum(page.held_until > self.naive.now and page.date != 0 for page in pages)
+
+
+site = st.sampled_from(SITES)
+seconds = st.integers(0, 12)
+step = st.one_of(
+    st.tuples(st.just("put"), st.lists(st.tuples(site, st.integers(0, 8), st.none() | seconds), max_size=8)),
+    st.tuples(st.just("hand_out"), st.integers(1, 3), st.integers(1, 4), st.integers(1, 9)),
+    st.tuples(st.just("hand_out_one"), site, st.integers(1, 4), st.integers(1, 9)),
+    st.tuples(st.just("wait"), st.sampled_from([0.0, 0.25, 1.0, 2.5, 7.0])),
+    st.tuples(st.just("rule"), st.sampled_from(["delay", "block", "limit"]), site, st.integers(0, 6)),
+    st.tuples(st.just("remove"), st.none() | site, seconds),
+    st.tuples(st.just("restart"), st.booleans()),
+)
+
+
+@settings(max_examples=examples(240), deadline=None)
+@given(steps=st.lists(step, max_size=25))
+def test_the_frontier_agrees_with_its_oracle(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]]
+) -> None:
+    pair = Pair(tmp_path_factory.mktemp("pair") / "f")
+    for name, *arguments in steps:
+        if name == "wait":
+            pair.naive.now += arguments[0]
+        else:
+            getattr(pair, name)(*arguments)
+    pair.check()
+    pair.restart(is_kill=True)
+    pair.check()
+    for _ in range(3):
+        pair.naive.now += 20.0
+        pair.hand_out(3, 9, 5)
+    pair.fast.close()
+
+
+@pytest.mark.parametrize(
+    "strategy", ["opic", "backlink-count", "larger-sites-first", "crawl-ability", "depth", "random"]
+)
+def test_any_strategy_orders_new_pages(tmp_path: Path, strategy: str) -> None:
+    frontier = ScheduledFrontier(tmp_path / "f", strategy, RULES, clock=lambda: 1e9)
+    pages = [PutPage(f"http://{name}/{number}", name) for name in SITES for number in range(4)]
+    frontier.put(pages)
+    handed = frontier.hand_out(9, 30, 9)
+    assert sorted(one.site for one in handed) == list(SITES) and sum(len(one.pages) for one in handed) == 12
+    frontier.close()
+
+
+def test_a_site_comes_once_in_one_call_whatever_its_delay(tmp_path: Path) -> None:
+    frontier = ScheduledFrontier(tmp_path / "f", rules=Rules(delay_s=0.0, per_connection=1), clock=lambda: 1e9)
+    frontier.put([PutPage(f"http://a/{number}", "a", date=number % 2 or None) for number in range(9)])
+    assert [len(one.pages) for one in frontier.hand_out(2, 30, 9)] == [2]
+    frontier.close()
+
+
+def test_nothing_is_logged_while_nothing_is_due(tmp_path: Path) -> None:
+    """Clients ask all the time. The log of calls that were not committed is kept in memory."""
+    now = [1e9]
+    frontier = ScheduledFrontier(tmp_path / "f", rules=RULES, clock=lambda: now[0])
+    frontier.put([PutPage("http://a/", "a"), PutPage("http://a/2", "a"), PutPage("http://b/", "b", date=2_000_000_000)])
+    frontier.hand_out(1, 3600)
+    frontier.commit()
+    for _ in range(10):
+        now[0] += 0.01
+        assert frontier.hand_out(9, 1, 9) == frontier.hand_out(9, 1, 9, "b") == []
+    assert frontier._frontier.journal is not None and frontier._frontier.journal.take() == b""
+    frontier.close()
+
+
+def test_dates_are_checked(tmp_path: Path) -> None:
+    frontier = ScheduledFrontier(tmp_path / "f", clock=lambda: 1e9)
+    with pytest.raises(ConfigError, match="negative"):
+        frontier.put([PutPage("http://a/", "a"), PutPage("http://a/2", "a", date=-1)])
+    with pytest.raises(ConfigError, match="UTF-8"):
+        frontier.put([PutPage("http://a/", "\ud800")])
+    assert frontier.counts().known == 0
+    frontier.close()
+
+
+def test_a_clock_never_goes_back_and_never_stands_still() -> None:
+    wall, steady = [100.0], [0.0]
+    clock = SteadyClock(lambda: wall[0], lambda: steady[0])
+    seen = []
+    for passed, jump in ((1, 0), (1, 50), (1, -80), (1, 0), (40, 0)):
+        steady[0] += passed
+        wall[0] += passed + jump
+        seen.append(clock())
+    assert seen == [101, 152, 153, 154, 194]
+    clock.raise_to(150.0)
+    clock.raise_to(300.0)
+    assert clock() == 300.0
+
+
+def test_entries_of_the_schedule_do_not_pile_up() -> None:
+    """However often a page is reserved and scheduled again, and its site looked at."""
+    schedule = Schedule()
+    for _ in range(10):
+        schedule.add(0, 1, 2)
+    for now in range(10, 5_000, 10):
+        assert schedule.next_site(now, lambda site: 0) == 0
+        for _ in range(10):
+            page = schedule.first(0, now)
+            assert page is not None
+            schedule.hold(page, now + 5)
+        for _ in range(10):
+            schedule.set_date(3, 2)
+            schedule.first(0, now)
+    entries = [*schedule._later.values(), *schedule._ready.values(), schedule._opens]
+    assert sum(map(len, entries)) < 200
+    restored = Schedule.restored(*schedule.arrays())
+    assert np.array_equal(np.vstack(restored.arrays()), np.vstack(schedule.arrays()))
