@@ -404,8 +404,9 @@ def test_a_message_that_is_too_long_ends_its_stream_alone(client: Client) -> Non
 
 def test_bytes_that_are_no_message_end_their_stream_alone(client: Client) -> None:
     call = client.channel.stream_stream("/urlfrontier.URLFrontier/PutURLs")
-    with pytest.raises(grpc.RpcError):
+    with pytest.raises(grpc.RpcError) as caught:
         list(call(iter([b"\x0a\xff\xff\xff"])))
+    assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert client.put(new(B)) == [OK]
 
 
@@ -428,10 +429,10 @@ def test_a_full_disk_fails_urls_and_loses_none(client: Client, monkeypatch: pyte
         raise sqlite3.OperationalError("database or disk is full")
 
     monkeypatch.setattr(FrontierDatabase, "commit", full)
-    assert client.put(new(B)) == [FAIL]
+    assert client.put(new(B)) == client.put(known(C, 0)) == [FAIL]
     with pytest.raises(grpc.RpcError) as caught:
         client.get()
     assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
     monkeypatch.setattr(FrontierDatabase, "commit", commit)
-    assert client.put(new(B), new(C)) == [SKIPPED, OK]  # it is stored, now
+    assert client.put(new(B), new(C)) == [SKIPPED, OK]  # B is stored now; C was not even noted
     assert sorted(item.known.info.url for item in client.stub.ListURLs(m.ListUrlParams())) == [A, B, C]

@@ -376,6 +376,12 @@ class ScheduledFrontier(DurableFrontier):
 
     # ---- durability
 
+    def catch_up(self) -> None:
+        """Write what an earlier commit could not write. If that fails too, raise its error: nothing more should be changed, or memory would
+        fill while the disk is full."""
+        if self._calls or self._database.has_changes:
+            self.commit(sync=True)
+
     def commit(self, sync: bool = False) -> None:
         """Write what was changed. `sync`: wait until it is on disk, so that it survives a power failure."""
         self._commit(sync)

@@ -101,6 +101,7 @@ class Service:
             share = -(-left // (len(crawls) - place))
             if frontier is None or share < 1:
                 continue
+            frontier.catch_up()
             seen = served.setdefault(crawl, set())
             handed = frontier.hand_out(most, hold_s, share, key, seen)
             if handed:
