@@ -219,6 +219,17 @@ def test_a_client_that_goes_away_releases_nothing(client: Client) -> None:
     assert first not in client.urls() and client.stats().inProcess == 200
 
 
+def test_a_queue_with_enough_reservations_gives_no_more(tmp_path: Path) -> None:
+    with running(tmp_path / "f", most_reserved=2) as client:
+        client.put(new(A), new(B), new(C), known("http://a.example/d", 1), new("http://b/"))
+        assert client.urls(hold_s=60) == ["http://a.example/d", A, "http://b/"]
+        assert client.urls() == client.urls(key="a.example") == []
+        client.put(known(A, 0))
+        assert client.urls(hold_s=3600) == [B]
+        client.skip(61)
+        assert sorted(client.urls()) == ["http://a.example/d", "http://b/"]
+
+
 # ---- queues
 
 

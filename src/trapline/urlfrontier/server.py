@@ -38,13 +38,14 @@ class ServerSettings(NamedTuple):
     host: str = "127.0.0.1"
     port: int = 7071
     quality_key: str = ""
+    most_reserved: int = 0  # URLs of a queue; 0: any number
     clock: Callable[[], float] = time.time
 
 
 async def serve(settings: ServerSettings, stop: asyncio.Event, started: Callable[[int, Crawls], None]) -> None:
     """Serve until `stop` is set. `started`: is called with the port when clients may come."""
     _allow_files()
-    crawls = Crawls(settings.folder, settings.strategy, settings.rules, settings.clock)
+    crawls = Crawls(settings.folder, settings.strategy, settings.rules, settings.most_reserved, settings.clock)
     try:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         server = aio.server(options=_OPTIONS)
