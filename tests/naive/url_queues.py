@@ -29,8 +29,8 @@ class Site:
 
 
 class NaiveQueues:
-    def __init__(self, delay_s: float) -> None:
-        self.delay_s = delay_s
+    def __init__(self, delay_s: float, most_reserved: float = math.inf) -> None:
+        self.delay_s, self.most_reserved = delay_s, most_reserved
         self.sites: dict[str, Site] = {}
         self.numbers = 0
         self.now = 0.0
@@ -57,7 +57,12 @@ class NaiveQueues:
         site = self.sites.get(name)
         if site is None or site.ready_at > self.now or site.blocked_until > self.now:
             return False
+        if self._reserved(site) >= self.most_reserved:
+            return False
         return not 0 < site.most_done <= sum(page.date == 0 for page in site.pages.values())
+
+    def _reserved(self, site: Site) -> int:
+        return sum(page.held_until > self.now for page in site.pages.values())
 
     def available(self, name: str) -> list[Page]:
         """The pages that the site would give, in order: by date, where new pages, in their order, have the date of their creation."""
@@ -73,7 +78,8 @@ class NaiveQueues:
         return order
 
     def hand_out(self, name: str, most: int, hold_s: float) -> list[int]:
-        pages = self.available(name)[:most]
+        most = min(most, self.most_reserved - self._reserved(self.site(name)))
+        pages = self.available(name)[: int(max(0, most))]
         for page in pages:
             page.date = page.created if page.date is None else page.date
             page.held_until = self.now + hold_s

@@ -56,7 +56,7 @@ def test_only_this_service_imports_grpc() -> None:
     users = {file.parent for file in (ROOT / "src").rglob("*.py") if imports.search(file.read_text())}
     assert users == {PACKAGE, ROOT / "src" / "trapline" / "cli" / "serve"}
     script = (
-        "import sys; from trapline.cli import run; import trapline.durable\n"
+        "import sys; from trapline.cli import run\n"
         "assert run(['serve', 'urlfrontier', '--help']) == 0\n"
         "assert not {'grpc', 'google.protobuf'} & set(sys.modules)"
     )

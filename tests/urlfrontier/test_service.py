@@ -219,6 +219,17 @@ def test_a_client_that_goes_away_releases_nothing(client: Client) -> None:
     assert first not in client.urls() and client.stats().inProcess == 200
 
 
+def test_a_queue_with_enough_reservations_gives_no_more(tmp_path: Path) -> None:
+    with running(tmp_path / "f", most_reserved=2) as client:
+        client.put(new(A), new(B), new(C), known("http://a.example/d", 1), new("http://b/"))
+        assert client.urls(hold_s=60) == ["http://a.example/d", A, "http://b/"]
+        assert client.urls() == client.urls(key="a.example") == []
+        client.put(known(A, 0))
+        assert client.urls(hold_s=3600) == [B]
+        client.skip(61)
+        assert sorted(client.urls()) == ["http://a.example/d", "http://b/"]
+
+
 # ---- queues
 
 
@@ -404,8 +415,9 @@ def test_a_message_that_is_too_long_ends_its_stream_alone(client: Client) -> Non
 
 def test_bytes_that_are_no_message_end_their_stream_alone(client: Client) -> None:
     call = client.channel.stream_stream("/urlfrontier.URLFrontier/PutURLs")
-    with pytest.raises(grpc.RpcError):
+    with pytest.raises(grpc.RpcError) as caught:
         list(call(iter([b"\x0a\xff\xff\xff"])))
+    assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert client.put(new(B)) == [OK]
 
 
@@ -428,10 +440,10 @@ def test_a_full_disk_fails_urls_and_loses_none(client: Client, monkeypatch: pyte
         raise sqlite3.OperationalError("database or disk is full")
 
     monkeypatch.setattr(FrontierDatabase, "commit", full)
-    assert client.put(new(B)) == [FAIL]
+    assert client.put(new(B)) == client.put(known(C, 0)) == [FAIL]
     with pytest.raises(grpc.RpcError) as caught:
         client.get()
     assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
     monkeypatch.setattr(FrontierDatabase, "commit", commit)
-    assert client.put(new(B), new(C)) == [SKIPPED, OK]  # it is stored, now
+    assert client.put(new(B), new(C)) == [SKIPPED, OK]  # B is stored now; C was not even noted
     assert sorted(item.known.info.url for item in client.stub.ListURLs(m.ListUrlParams())) == [A, B, C]

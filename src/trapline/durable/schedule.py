@@ -45,6 +45,9 @@ class Schedule:
         self._rotation: deque[int] = deque()
         self._in_rotation: set[int] = set()
         self._done: dict[int, int] = {}
+        self._reserved: dict[
+            int, int
+        ] = {}  # by site, the pages whose reservation has not ended, as far as `first` has looked
 
     @classmethod
     def restored(cls, sites: Array, created: Array, dates: Array, held: Array) -> "Schedule":
@@ -67,6 +70,8 @@ class Schedule:
         heapify(schedule._opens)
         owners, counts = np.unique(sites[dates == DONE], return_counts=True)
         schedule._done = dict(zip(owners.tolist(), counts.tolist(), strict=True))
+        owners, counts = np.unique(sites[(held > 0) & (dates > 0)], return_counts=True)
+        schedule._reserved = dict(zip(owners.tolist(), counts.tolist(), strict=True))
         return schedule
 
     def __len__(self) -> int:
@@ -90,6 +95,16 @@ class Schedule:
         """Return how many pages of the site are never handed out again."""
         return self._done.get(site, 0)
 
+    def reserved(self, site: int, now: int) -> int:
+        """Return how many pages of the site are reserved."""
+        self.first(site, now)
+        return self._reserved.get(site, 0)
+
+    def changes_at(self, site: int) -> int:
+        """Return when a page of the site becomes available next; NEVER: at no time."""
+        later = self._later.get(site)
+        return later[0] >> _BITS if later else NEVER
+
     def add(self, site: int, created: int, date: int) -> None:
         """Add the next page."""
         page = len(self._site)
@@ -107,7 +122,8 @@ class Schedule:
     def set_date(self, page: int, date: int) -> None:
         """Set the date, which ends a reservation."""
         site, old = self._site[page], self._date[page]
-        self._date[page], self._held[page] = date, 0
+        self._end_reservation(site, page)
+        self._date[page] = date
         if (old == DONE) != (date == DONE):
             self._done[site] = self._done.get(site, 0) + (1 if date == DONE else -1)
         if date > 0:
@@ -120,8 +136,15 @@ class Schedule:
             self._date[page] = self._created[page]
         elif (ready := self._ready.get(site)) and ready[0] & _LOW == page:
             heappop(ready)
+        self._end_reservation(site, page)
         self._held[page] = until
+        self._reserved[site] = self._reserved.get(site, 0) + 1
         self._push(site, page, max(until, self._date[page]))
+
+    def _end_reservation(self, site: int, page: int) -> None:
+        if self._held[page]:
+            self._held[page] = 0
+            self._reserved[site] -= 1
 
     def _push(self, site: int, page: int, time: int) -> None:
         later = self._later.setdefault(site, [])
@@ -192,6 +215,7 @@ class Schedule:
             entry = heappop(later)
             page = entry & _LOW
             if self._date[page] > 0 and max(self._date[page], self._held[page]) == entry >> _BITS:
+                self._end_reservation(site, page)
                 if ready is None:
                     ready = self._ready.setdefault(site, [])
                 heappush(ready, self._date[page] << _BITS | page)
@@ -207,7 +231,7 @@ class Schedule:
 
     def forget_site(self, site: int) -> None:
         """Forget the entries of a site whose pages are removed."""
-        for entries in (self._later, self._ready, self._most):
+        for entries in (self._later, self._ready, self._most, self._reserved):
             entries.pop(site, None)
 
     # ---- all pages

@@ -10,6 +10,7 @@ calls share one transaction.
 """
 
 import math
+import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from heapq import heappop, heappush
@@ -108,9 +109,12 @@ class ScheduledFrontier(DurableFrontier):
         strategy: str | Strategy = "breadth-first-turn",
         rules: Rules | None = None,
         *,
+        most_reserved: int = 0,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """Open the frontier in a folder, or make a new one. `rules`: `per_connection` is the most new pages that a site gives at once."""
+        """Open the frontier in a folder, or make a new one. `rules`: `per_connection` is the most new pages that a site gives at once.
+        `most_reserved`: the most pages of a site that are reserved at a time; 0: any number."""
+        self._most_reserved = most_reserved or sys.maxsize
         own_clock = clock or SteadyClock()
         super().__init__(folder, strategy, rules, clock=own_clock)
         if isinstance(own_clock, SteadyClock):
@@ -191,11 +195,14 @@ class ScheduledFrontier(DurableFrontier):
             if visit is None:
                 break
             name = self._names[visit.site]
-            pages = [] if name in served else self._reserve(visit, min(most, MOST_PAGES), now, hold_s)
+            free = self._most_reserved - self._schedule.reserved(visit.site, _milliseconds(now))
+            pages = [] if name in served else self._reserve(visit, min(most, MOST_PAGES, free), now, hold_s)
             self._frontier.finish(visit, Outcome(not_before=now + _GAP_S), now)
             if not pages:
                 break
             self._handed_out_at[visit.site] = now
+            if len(pages) == free:
+                self._settle_site(visit.site)
             found.append(HandedOut(name, pages))
         return found
 
@@ -283,14 +290,18 @@ class ScheduledFrontier(DurableFrontier):
 
     def _settle_limited(self, site: int) -> None:
         """Close or open the site after a change of its pages, if it has a limit."""
-        if site in self._site_rules:
+        if site in self._site_rules or site in self._closed:
             self._settle_site(site)
 
     def _settle_site(self, site: int) -> None:
-        """Close or open the site, as its rule says now."""
+        """Close or open the site, as its rule and its reservations say now."""
         now, rule = self._now(), self._site_rules.get(site, SiteRule())
+        stamp = _milliseconds(now)
+        is_reserved = self._schedule.reserved(site, stamp) >= self._most_reserved
+        if is_reserved:
+            heappush(self._unblocks, (self._schedule.changes_at(site), site))
         is_full = 0 < rule.most_done <= self._schedule.done(site)
-        self._set_closed(site, is_full or rule.blocked_until > _milliseconds(now), now)
+        self._set_closed(site, is_reserved or is_full or rule.blocked_until > stamp, now)
 
     def _set_closed(self, site: int, is_closed: bool, now: float) -> None:
         if is_closed != (site in self._closed):
@@ -311,10 +322,10 @@ class ScheduledFrontier(DurableFrontier):
         number = self._sites.pop(site, None)
         if number is None:
             return 0
+        self._site_rules.pop(number, None)
         pages = self._remove(self._pages_of(number))
         self._set_closed(number, True, self._now())
         self._schedule.forget_site(number)
-        self._site_rules.pop(number, None)
         self._database.removed_sites.append(number)
         self._names[number] = REMOVED_NAME.format(number)
         return pages
@@ -376,6 +387,12 @@ class ScheduledFrontier(DurableFrontier):
 
     # ---- durability
 
+    def catch_up(self) -> None:
+        """Write what an earlier commit could not write. If that fails too, raise its error: nothing more should be changed, or memory would
+        fill while the disk is full."""
+        if self._calls or self._database.has_changes:
+            self.commit(sync=True)
+
     def commit(self, sync: bool = False) -> None:
         """Write what was changed. `sync`: wait until it is on disk, so that it survives a power failure."""
         self._commit(sync)
@@ -401,9 +418,10 @@ class ScheduledFrontier(DurableFrontier):
         _, _, dates, _ = self._schedule.arrays()
         self._leaving = np.flatnonzero((states == WAITING) & (dates != NEW)).tolist()
         for site, rule in self._site_rules.items():
-            if rule.blocked_until and self._names[site] in self._sites:
+            if rule.blocked_until:
                 heappush(self._unblocks, (rule.blocked_until, site))
-                self._settle_site(site)
+        for site in self._sites.values():
+            self._settle_site(site)
 
 
 def _milliseconds(seconds: float) -> int:

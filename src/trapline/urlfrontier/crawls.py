@@ -26,7 +26,10 @@ _PREFIX, _DELETED = "crawl-", "deleted-"
 
 
 class Crawls:
-    def __init__(self, folder: Path, strategy: Strategy, rules: Rules, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, folder: Path, strategy: Strategy, rules: Rules, most_reserved: int, clock: Callable[[], float]
+    ) -> None:
+        self._most_reserved = most_reserved
         self._folder, self._strategy, self._rules = folder, strategy, rules
         self._clock = SteadyClock(clock)
         self._open: dict[str, ScheduledFrontier] = {}
@@ -62,7 +65,9 @@ class Crawls:
                 raise ConfigError(f"crawl id {crawl!r}: there are {MOST_CRAWLS} crawls already; delete one")
             if len(crawl.encode()) > MOST_ID_BYTES:
                 raise ConfigError(f"crawl id {crawl[:MOST_ID_BYTES]!r}...: has more than {MOST_ID_BYTES} bytes")
-            frontier = ScheduledFrontier(self._place(crawl), self._strategy, self._rules, clock=self._clock)
+            frontier = ScheduledFrontier(
+                self._place(crawl), self._strategy, self._rules, most_reserved=self._most_reserved, clock=self._clock
+            )
             output.sync(self._folder)
             self._open[crawl] = frontier
         return frontier

@@ -6,6 +6,7 @@ message is not read, and gRPC lets the client wait.
 
 import asyncio
 import sqlite3
+import time
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from trapline.urlfrontier.messages import FAIL, OK, SKIPPED
 MOST_PENDING, MOST_PENDING_BYTES = 4_096, 8 << 20
 _MOST_AT_ONCE = 8_192  # URLs of all streams in one commit
 _QUIET_S, _LONGEST_S = 0.001, 0.02  # a group is complete when nothing came for so long, or after this time
+_SAID_EVERY_S = 10.0
 
 
 class Group(NamedTuple):
@@ -65,6 +67,7 @@ class Intake:
         self._groups: deque[Group] = deque()
         self._urls = 0
         self._came = asyncio.Event()
+        self._said_at = -_SAID_EVERY_S
 
     def add(self, group: Group) -> None:
         self._groups.append(group)
@@ -104,15 +107,23 @@ class Intake:
         """Store pages of one crawl, and return the status of each."""
         try:
             frontier = self._crawls.get_or_make(crawl)
+            frontier.catch_up()
             stored = frontier.put(pages)
             frontier.commit(sync=True)
         except ConfigError as error:  # such as one crawl too many
-            say(f"trapline: {error}", err=True)
+            self._say(f"trapline: {error}")
             return [SKIPPED] * len(pages)
         except (sqlite3.Error, OSError) as error:  # a full disk: the next commit that succeeds has these pages too
-            say(f"trapline: crawl {crawl}: {len(pages)} URLs are not stored: {error}", err=True)
+            self._say(f"trapline: crawl {crawl}: {len(pages)} URLs are not stored: {error}")
             return [FAIL] * len(pages)
         return [OK if is_stored else SKIPPED for is_stored in stored]
+
+    def _say(self, line: str) -> None:
+        """Print an error, unless one was printed a moment ago: clients send the same again and again."""
+        now = time.monotonic()
+        if now - self._said_at >= _SAID_EVERY_S:
+            self._said_at = now
+            say(line, err=True)
 
 
 async def serve_stream(requests: Any, intake: Intake, groups_of: Any, write: Any) -> None:

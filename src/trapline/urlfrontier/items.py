@@ -13,7 +13,7 @@ from trapline.durable.schedule import DONE, NEW
 from trapline.durable.scheduled import ListedPage, PutPage
 from trapline.fetch.urls import MOST_URL
 from trapline.urlfrontier.crawls import DEFAULT, MOST_ID_BYTES
-from trapline.urlfrontier.messages import URLInfo, URLItem
+from trapline.urlfrontier.messages import URLItem
 
 MOST_KEY = 1_024  # characters
 MOST_METADATA = 64 << 10  # bytes of a URL
@@ -24,25 +24,22 @@ def crawl_of(crawl_id: str) -> str:
 
 
 def page_of(info: Any, date: int | None, quality_key: str = "") -> tuple[str, PutPage] | None:
-    """Return the crawl and the page of a URLInfo; None: it cannot be stored. `date`: of a known URL. `quality_key`: of the metadata whose
-    first value is the quality of the page."""
+    """Return the crawl and the page of a URLInfo; None: it cannot be stored. Takes the URLInfo apart. `date`: of a known URL.
+    `quality_key`: of the metadata whose first value is the quality of the page."""
     url, key = info.url, info.key
     if not 0 < len(url) <= MOST_URL or len(key) > MOST_KEY or len(info.crawlID) > MOST_ID_BYTES:
         return None
     key = key or host_of(url)
     if not key or key[0] < " ":
         return None
-    payload = b""
-    quality = 0.0
-    if info.metadata:
-        only = URLInfo()
-        only.metadata.MergeFrom(info.metadata)
-        payload = only.SerializeToString()
-        if len(payload) > MOST_METADATA:
-            return None
-        if quality_key:
-            quality = _quality(info.metadata, quality_key)
-    return info.crawlID or DEFAULT, PutPage(url, key, payload, date, quality)
+    crawl = crawl_of(info.crawlID)
+    for field in ("url", "key", "crawlID"):
+        info.ClearField(field)  # what is left is the payload
+    payload = info.SerializeToString()
+    if len(payload) > MOST_METADATA:
+        return None
+    quality = _quality(info.metadata, quality_key) if quality_key else 0.0
+    return crawl, PutPage(url, key, payload, date, quality)
 
 
 def host_of(url: str) -> str:

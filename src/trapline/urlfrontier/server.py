@@ -4,11 +4,12 @@ import asyncio
 import resource
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import grpc
+from google.protobuf.message import DecodeError
 from grpc import aio
 
 from trapline.errors import ConfigError
@@ -16,7 +17,7 @@ from trapline.frontier import Rules
 from trapline.strategies import Strategy
 from trapline.terminal import say
 from trapline.urlfrontier.crawls import Crawls
-from trapline.urlfrontier.messages import CALLS
+from trapline.urlfrontier.messages import CALLS, Call
 from trapline.urlfrontier.service import Service
 
 MOST_MESSAGE = 4 << 20  # bytes
@@ -37,13 +38,14 @@ class ServerSettings(NamedTuple):
     host: str = "127.0.0.1"
     port: int = 7071
     quality_key: str = ""
+    most_reserved: int = 0  # URLs of a queue; 0: any number
     clock: Callable[[], float] = time.time
 
 
 async def serve(settings: ServerSettings, stop: asyncio.Event, started: Callable[[int, Crawls], None]) -> None:
     """Serve until `stop` is set. `started`: is called with the port when clients may come."""
     _allow_files()
-    crawls = Crawls(settings.folder, settings.strategy, settings.rules, settings.clock)
+    crawls = Crawls(settings.folder, settings.strategy, settings.rules, settings.most_reserved, settings.clock)
     try:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         server = aio.server(options=_OPTIONS)
@@ -86,9 +88,9 @@ def _handlers(service: Service) -> Any:
     handlers = {}
     for name, call in CALLS.items():
         make = getattr(grpc, f"{call.kind}_rpc_method_handler")
-        method = _guarded(getattr(service, name), name)
+        method = _guarded(getattr(service, name), name, call)
         to_bytes = _unchanged if name in _RAW else call.response.SerializeToString
-        handlers[name] = make(method, call.request.FromString, to_bytes)
+        handlers[name] = make(method, None, to_bytes)
     path = next(iter(CALLS.values())).path
     return grpc.method_handlers_generic_handler(path.split("/")[1], handlers)
 
@@ -97,13 +99,18 @@ def _unchanged(message: bytes) -> bytes:
     return message
 
 
-def _guarded(method: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return the method of a call, with a status for each error that the user or the system is to blame for."""
+def _guarded(method: Callable[..., Any], name: str, call: Call) -> Callable[..., Any]:
+    """Return the method of a call, which takes bytes, with a status for each error that the client or the system is to blame for."""
+
+    async def messages(stream: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+        async for data in stream:
+            yield call.request.FromString(data)
 
     async def guarded(request: Any, context: Any) -> Any:
         try:
-            return await method(request, context)
-        except ConfigError as error:
+            is_stream = call.kind.startswith("stream")
+            return await method(messages(request) if is_stream else call.request.FromString(request), context)
+        except (ConfigError, DecodeError) as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{name}: {error}")
         except (sqlite3.Error, OSError) as error:
             say(f"trapline: {name}: {error}", err=True)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import grpc
 
-from trapline.durable.scheduled import MOST_PAGES, ListedPage, ScheduledFrontier
+from trapline.durable.scheduled import MOST_PAGES, HandedOut, ListedPage, ScheduledFrontier
 from trapline.urlfrontier.crawls import Crawls
 from trapline.urlfrontier.intake import Intake, serve_stream
 from trapline.urlfrontier.items import crawl_of, host_of, info_of, item_of, page_of
@@ -26,7 +26,7 @@ from trapline.urlfrontier.messages import (
 _HOLD_S = 30  # of a reservation, by default
 _LISTED = 100  # by default
 _ROUND_QUEUES, _ROUND_URLS = 1_000, 10_000  # that GetURLs reserves at one moment
-_CHUNK = 1_000  # URLs that are read at a time
+_READ = 500  # URLs that are read at a time
 
 
 class Service:
@@ -74,11 +74,12 @@ class Service:
             found = self._reserve(crawls, queues, request.key or None, most, hold_s, served)
             if not found:
                 break
-            left -= len(found)
-            for crawl, frontier, pages in found:
-                encoded = crawl.encode()
-                for page in frontier.listed(pages):
-                    await context.write(info_of(page, encoded))
+            left -= sum(len(handed) for *_, handed in found)
+            for crawl, frontier, handed in found:
+                pages, encoded = [page for one in handed for page in one.pages], crawl.encode()
+                for at in range(0, len(pages), _READ):
+                    for page in frontier.listed(pages[at : at + _READ]):
+                        await context.write(info_of(page, encoded))
             if request.key:
                 break
 
@@ -91,20 +92,23 @@ class Service:
 
     def _reserve(
         self, crawls: list[str], queues: int, key: str | None, most: int, hold_s: float, served: dict[str, set[str]]
-    ) -> list[tuple[str, ScheduledFrontier, list[int]]]:
+    ) -> list[tuple[str, ScheduledFrontier, list[HandedOut]]]:
         """Reserve URLs of up to this number of queues, and commit that. Each crawl gets about the same share."""
-        found: list[tuple[str, ScheduledFrontier, list[int]]] = []
+        found: list[tuple[str, ScheduledFrontier, list[HandedOut]]] = []
+        left = queues
         for place, crawl in enumerate(crawls):
             frontier = self._crawls.get(crawl)
-            share = -(-(queues - len(found)) // (len(crawls) - place))
+            share = -(-left // (len(crawls) - place))
             if frontier is None or share < 1:
                 continue
+            frontier.catch_up()
             seen = served.setdefault(crawl, set())
             handed = frontier.hand_out(most, hold_s, share, key, seen)
             if handed:
                 frontier.commit()
-            seen.update(one.site for one in handed)
-            found += [(crawl, frontier, one.pages) for one in handed]
+                seen.update(one.site for one in handed)
+                found.append((crawl, frontier, handed))
+                left -= len(handed)
         return found
 
     # ---- queues
@@ -212,10 +216,10 @@ class Service:
         pages = frontier.pages(request.key or None)
         if not request.filter:
             pages, place = pages[start:end], start
-        for at in range(0, len(pages), _CHUNK):
+        for at in range(0, len(pages), _READ):
             if self._crawls.get(crawl_of(request.crawlID)) is not frontier:  # it was deleted
                 return
-            for page in filter(lambda page: wanted(page.url), frontier.listed(pages[at : at + _CHUNK].tolist())):
+            for page in filter(lambda page: wanted(page.url), frontier.listed(pages[at : at + _READ].tolist())):
                 if place >= start:
                     yield page
                 place += 1

@@ -38,6 +38,13 @@ _OPTIONS = Section(
             "Maximum number of new URLs of a queue that one GetURLs receives.",
         ),
         (
+            "--max-reserved",
+            "most_reserved",
+            count(0),
+            0,
+            "Maximum number of URLs of a queue that are reserved at a time. [0: unlimited]",
+        ),
+        (
             "--quality",
             "quality_key",
             (str, "KEY"),
@@ -51,7 +58,9 @@ _OPTIONS = Section(
 @click.command(cls=SectionedCommand)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @_OPTIONS
-def urlfrontier(folder: Path, listen: str, strategy: str, delay_s: float, per_queue: int, quality_key: str) -> None:
+def urlfrontier(
+    folder: Path, listen: str, strategy: str, delay_s: float, per_queue: int, most_reserved: int, quality_key: str
+) -> None:
     """Serve the frontier in DIR as crawler-commons URLFrontier does, by gRPC. Ctrl-C stops the server; DIR keeps everything.
 
     StormCrawler and clients in any language put URLs and get them, in the order of a strategy of Trapline. There is no encryption and no
@@ -68,7 +77,7 @@ def urlfrontier(folder: Path, listen: str, strategy: str, delay_s: float, per_qu
     host, port = listen_address(listen, "--listen", _LISTEN)
     # A reservation is not a visit: no visit lasts, fails or is measured.
     rules = Rules(delay_s=delay_s, per_connection=per_queue, first_requests=per_queue)
-    settings = ServerSettings(folder, load_strategy(strategy), rules, host, port, quality_key)
+    settings = ServerSettings(folder, load_strategy(strategy), rules, host, port, quality_key, most_reserved)
     compile_replay(within=("trapline.frontier.core", "trapline.crawler.discovery.seen"))
     _serve(settings)
 
