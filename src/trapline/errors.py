@@ -25,9 +25,9 @@ class OtherVersionError(ConfigError):
 
 
 class RankError(ConfigError):
-    """A rank of the user's strategy is not a finite number."""
+    """A rank of the user's strategy is not a finite number, or raised an error."""
 
-    page = -1  # whose rank it is; -1: it is the rank of a site
+    page = -1  # whose rank it is; -1: it is the rank of a site, or the page is not known
 
 
 class FetchError(TraplineError):

@@ -30,7 +30,9 @@ def test_several_crawls_are_compared(folders: list[str], tmp_path: Path) -> None
     assert run(["report", *folders, "-o", str(file)]) == 0
     page = file.read_text()
     assert "Comparison of crawls" in page and 'data-name="quality-time"' in page
-    assert "pause_s" in page and "<dt>strategy</dt>" not in page  # the settings that both crawls share, and no others
+    assert (
+        "<dt>pause</dt>" in page and "<dt>strategy</dt>" not in page
+    )  # the settings that both crawls share, and no others
 
 
 def test_json_has_the_summary_and_the_measures_of_each_crawl_and_no_page_is_written(

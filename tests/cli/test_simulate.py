@@ -364,10 +364,13 @@ def test_a_wrong_name_is_reported_in_one_line_before_the_graph_is_read(
     [
         ("return 1e400 - 1e400", "", "mine.py: strategy 'mine': rank 'mine' of page 0 is not a finite number"),
         ("return unheard_of(page)", "", "mine.py: rank function 'rank' does not compile: NameError: name 'unheard_of' is not defined"),
-        ("return s.page[page].colour", "", "does not compile: there is no field 'colour'; s.page[page] has depth"),
+        ("return s.page[page].weight", "", "does not compile: there is no field 'weight'; s.page[page] has depth"),
+        ("return -1.0 * s.page[page].depht", "", "there is no field 'depht'; did you mean 'depth'?"),
+        ("return s.pagee[page].depth", "", "there is no field 'pagee'; did you mean 'page'?"),
+        ("s.columns[page, 0] = 1.0", "", "a rank must return a number on every path"),
         ("return [float(page)][0]", "", "mine.py, row 7: rank function 'rank' does not compile: a rank may not make lists"),
         ("return 'high'", "", "mine.py, row 7: rank function 'rank' does not compile: No conversion from"),
-        (RAISES, "", "mine.py: strategy 'mine': a rank raised ValueError: no"),
+        (RAISES, "", "mine.py: strategy 'mine': rank 'mine' raised ValueError: no; for the row, put NUMBA_DISABLE_JIT=1"),
         ("return s.columns[page, 0]", 'columns=("votes",), inputs=("votes",)', "needs the input 'votes'; the inputs are: "),
         ("return s.columns[page, 0]", 'columns=("url_length",)', "its column 'url_length' would stay 0; add 'url_length' to its inputs"),
     ],
@@ -385,7 +388,10 @@ def test_a_strategy_file_that_cannot_run_is_named_with_the_reason(
         ("def rank(:\n", "mine.py: cannot be loaded: SyntaxError"),
         ("import not_installed_anywhere", "mine.py, row 1: cannot be loaded: ModuleNotFoundError"),
         (OWN.format(rank="def rank(s, page, source, links, is_new):\n    return 1.0", record=""), "not decorated"),
-        (OWN.format(rank="@page_rank\ndef rank(s, page):\n    return 1.0", record=""), "takes 2 arguments"),
+        (
+            OWN.format(rank="@page_rank\ndef rank(s, page):\n    return 1.0", record=""),
+            "has 2 parameters; a page rank is: def rank(s, page, source, links, is_new)",
+        ),
     ],
 )
 def test_a_file_without_a_strategy_is_named_with_the_reason(

@@ -1,6 +1,9 @@
 """A crawl that is stopped ends, even if servers do not answer."""
 
 import errno
+import importlib
+import json
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,3 +59,63 @@ def test_a_snapshot_that_cannot_be_written_ends_the_crawl_with_a_hint_how_to_res
         said = f"trapline: error: {folder}: the disk is full; make room and continue with --resume {folder}\n"
         assert capsys.readouterr().err == said
         assert cli.run(["crawl", "--quiet", "--resume", str(folder)]) == 0
+
+
+# ---- signals during the start
+
+
+def sends(monkeypatch: pytest.MonkeyPatch, number: int, where: str, ahead: bool = False) -> None:
+    """Send this process a signal when the function has returned; `ahead`: when it is called."""
+    module, name = where.rsplit(".", 1)
+    function = getattr(importlib.import_module(module), name)
+
+    def sending(*given: Any, **named: Any) -> Any:
+        if ahead:
+            signal.raise_signal(number)
+        answer = function(*given, **named)
+        signal.raise_signal(number)
+        return answer
+
+    monkeypatch.setattr(where, sending)
+
+
+@pytest.mark.parametrize(
+    ("where", "number", "why"),
+    [
+        ("trapline.crawler.files.opening.claim_new", signal.SIGTERM, "terminated"),
+        ("trapline.crawler.files.opening.claim_new", signal.SIGINT, "interrupted"),
+        ("trapline.crawler.engine.run.note_begin", signal.SIGTERM, "terminated"),
+    ],
+)
+def test_a_signal_after_the_folder_was_made_leaves_a_complete_folder(
+    where: str, number: int, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sends(monkeypatch, number, where)
+    crawl = ["crawl", "http://127.0.0.1:9/", "--allow-private", "--quiet", "-o", str(tmp_path / "c")]
+    assert cli.run(crawl) == 0
+    assert json.loads((tmp_path / "c" / "summary.json").read_text())["stopped_by"] == why
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_before_the_folder_was_made_leaves_none_and_one_line(
+    number: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sends(monkeypatch, number, "trapline.crawler.files.opening.check_free", ahead=True)
+    crawl = ["crawl", "http://127.0.0.1:9/", "--allow-private", "--quiet", "-o", str(tmp_path / "c")]
+    assert cli.run(crawl) == code
+    assert capsys.readouterr().err == "trapline: stopped before the first request; the crawl has not begun\n"
+    assert not (tmp_path / "c").exists()
+
+
+def test_sigterm_as_a_resumed_run_begins_leaves_a_complete_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(60, 4) as server:
+        folder = prepared(tmp_path / "c", options_of(server))
+        assert cli.run(["crawl", "--quiet", "--resume", str(folder), "--max-pages", "10"]) == 0
+        sends(monkeypatch, signal.SIGTERM, "trapline.crawler.engine.run.note_begin")
+        assert cli.run(["crawl", "--quiet", "--resume", str(folder), "--max-pages", "40"]) == 0
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["stopped_by"], summary["pages_fetched"]) == ("terminated", 10)

@@ -51,6 +51,14 @@ def test_a_seed_that_does_not_answer_in_time_backs_off(monkeypatch: pytest.Monke
     assert not stage.crawler.stopped_by
 
 
+def test_a_crawl_that_is_stopping_announces_no_further_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, [f"{A}/"], rules=RULES)
+    stage.crawler.stop("max-time")
+    stage.wires[-1].ends(failure.TIMEOUT)
+    stage.passes(10.0)
+    assert stage.over and not stage.crawler.results.unanswered_seeds.notes
+
+
 def test_a_seed_with_two_addresses_is_tried_at_both(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, [f"{A}/"], rules=RULES)
     stage.site().addresses = ("10.0.0.1", "10.0.0.2")

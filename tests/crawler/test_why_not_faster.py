@@ -239,16 +239,22 @@ def test_what_helps_comes_with_its_factor_and_says_for_whom() -> None:
     ]
     found = answer(record(site_delay=58, fetching=6, sites=9, addresses=9) | {"what_if": alternatives})
     assert found.help == [
-        Suggestion("--delay 0 (now 15s); for sites of your own", 20.0),
-        Suggestion("--per-connection 100 (now 10)", 3.0),
-        Suggestion("--delay 7.5s (now 15s); for sites of your own", 1.9),
-        Suggestion("--per-connection 20 (now 10)", 1.6),
+        Suggestion("--delay 0 (now 15 s); for sites of your own", 20.0),
+        Suggestion("--per-connection 100 (now 10); for sites of your own", 3.0),
+        Suggestion("--delay 7.5s (now 15 s); for sites of your own", 1.9),
+        Suggestion("--per-connection 20 (now 10); for sites of your own", 1.6),
     ]
     alone = answer(record(nothing_to_do=63, fetching=1, sites=1, addresses=1) | {"what_if": alternatives[3:4]})
     assert alone.help == [
-        Suggestion("--delay 0 (now 15s); if the site is yours", 20.0),
+        Suggestion("--delay 0 (now 15 s); if the site is yours", 20.0),
         Suggestion("Add seeds on other sites", None),
     ]
+
+
+def test_of_two_values_with_the_same_factor_only_the_gentler_one_is_suggested() -> None:
+    alternatives = [what_if("per-connection", 20, 1.5), what_if("per-connection", 100, 1.52)]
+    found = answer(record(site_delay=58, fetching=6, sites=9, addresses=9) | {"what_if": alternatives})
+    assert found.help == [Suggestion("--per-connection 20 (now 10); for sites of your own", 1.5)]
 
 
 def test_without_a_good_alternative_it_says_that_no_option_helps() -> None:

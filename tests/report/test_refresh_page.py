@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from tests.crawler.live_web import crawled, refetched, until
 from tests.report.test_page import EVIL, Reader
 from tests.testweb.changing import changing_web
+from trapline.cli.crawl.config_command import shown_options
 from trapline.crawler.engine.options import RefreshOptions
 from trapline.crawler.engine.run import resume_crawl
 from trapline.report.live_page import live_page
-from trapline.report.live_record import live_record, settings
+from trapline.report.live_record import live_record
 from trapline.report.refresh_page import trust_columns
 from trapline.report.refresh_record import Believed, RefreshRecord, SignalCount, freshness_seen
 from trapline.signals.inbox import ACCESS, CHANGED, Inbox, Signal
@@ -97,11 +98,11 @@ def test_a_channel_without_evidence_has_no_trust_number(folder: Path) -> None:
         assert trust_columns([Believed("http://a.test", trust)])[3].texts == [text]
 
 
-def test_settings_have_the_names_of_the_options(folder: Path) -> None:
-    shown = settings(live_record(folder).options)
-    assert (shown["refresh_policy"], shown["refresh_share"], shown["refresh_rate"]) == ("residual-life", 0.5, 40.0)
-    assert shown["continuous"] is True and "refresh" not in shown and "refresh_price" not in shown
-    assert not any(isinstance(value, dict) for value in shown.values())
+def test_settings_have_the_names_and_values_of_the_options(folder: Path) -> None:
+    shown = shown_options(live_record(folder).options)
+    assert (shown["refresh-policy"], shown["refresh-share"], shown["refresh-rate"]) == ("residual-life", "50%", "40.0")
+    assert shown["continuous"] == "yes" and "refresh" not in shown and "refresh-price" not in shown
+    assert shown["delay"].endswith("s") and not {"abandon", "lease_s", "modules", "delay_s"} & set(shown)
 
 
 def test_signals_are_counted_over_the_whole_crawl(folder: Path, tmp_path: Path) -> None:

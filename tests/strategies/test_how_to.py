@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.strategies.webs import crawl, graph_of
-from trapline.frontier import Rules
+from trapline.errors import RankError
+from trapline.frontier import Frontier, Rules
 from trapline.graph import generate
 from trapline.strategies import Strategy, load_strategy, pair
 
@@ -53,3 +54,15 @@ def test_the_example_crawls_a_whole_generated_web_alone_and_in_a_pair(file: str)
     orders = [crawl(web, one, Rules(delay_s=1.0)) for one in (load_strategy(file), pair(file, "crawl-ability"))]
     assert sorted(orders[0]) == sorted(orders[1]) and len(set(orders[0])) == len(orders[0]) > 250
     assert orders[0] != orders[1]
+
+
+def test_an_uncompiled_rank_that_raises_is_named_with_its_row_and_page(file: str) -> None:
+    path = Path(file)
+    path.write_text(path.read_text().replace("if is_new:", "if page // source:", 1))
+    strategy = load_strategy(file)
+    row = path.read_text().split("if page // source:")[0].count("\n") + 1
+    with pytest.raises(
+        RankError, match=rf"rank 'votes' raised ZeroDivisionError: .* in row {row}, for page 3"
+    ) as raised:
+        Frontier(strategy).run_kernel(lambda _: int(strategy.page.function(None, 3, 0, 1, True)))
+    assert raised.value.page == 3

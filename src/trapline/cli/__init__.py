@@ -3,7 +3,8 @@
 This package is the top layer: no other package imports it. A command parses its options, calls one function of the layers below, and
 prints the result.
 
-Exit codes: 0 done, 2 the user must act, 3 a crawl fetched no page (crawl/end.py), 70 a defect of Trapline (EX_SOFTWARE), 130 interrupted.
+Exit codes: 0 done, 2 the user must act, 3 a crawl fetched no page (crawl/end.py), 70 a defect of Trapline (EX_SOFTWARE), 130 interrupted,
+143 a crawl was ended by SIGTERM before it began (crawl/ready.py).
 """
 
 import signal
@@ -72,7 +73,8 @@ def trapline() -> None:
 def main() -> None:
     guard_stderr()
     code = run(sys.argv[1:])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command is done: a late Ctrl-C must not change its exit code
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # the command is done: a late signal must not change its exit code
     sys.exit(code)
 
 

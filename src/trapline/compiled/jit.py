@@ -28,6 +28,7 @@ from types import FunctionType
 from typing import Any, ClassVar, TypeVar
 
 import numba
+import numpy as np
 from llvmlite import ir
 from llvmlite.binding import Linkage
 from numba import njit, types
@@ -41,7 +42,7 @@ from trapline.compiled.compile_workers import compile_workers, neighbours, proce
 from trapline.compiled.file_lock import alone
 from trapline.compiled.kernel_files import CACHE, IDENTITY, KernelCache
 from trapline.compiled.loaded_code import callees, reached
-from trapline.errors import ConfigError
+from trapline.errors import ConfigError, nearest
 from trapline.progress import ProgressCallback
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -50,6 +51,7 @@ b1, f8, i8, void = types.boolean, types.float64, types.int64, types.void
 type_of: Callable[[Any], Any] = numba.typeof
 DISABLED = bool(numba.config.DISABLE_JIT)
 
+_UNKNOWN_FIELD = re.compile(r"Unknown attribute '(\w+)'")  # numba's message
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")  # numba marks parts of its messages if colorama is installed
 _FLAGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _helpers: list[tuple[Any, Any]] = []
@@ -298,12 +300,16 @@ class Rank:
 
     _table: ClassVar[list[Callable[..., float]]] = []  # with JIT disabled, an address is an index into this list
 
-    def __init__(self, function: Callable[..., float], signature: Any, cached: bool, fields: str = ""):
-        """`fields`: what the function can read, for the message about a field that does not exist."""
+    def __init__(
+        self, function: Callable[..., float], signature: Any, cached: bool, fields: Sequence[str] = (), guide: str = ""
+    ):
+        """`cached`: it is a rank of Trapline, and not a user's. `fields`: what the function can read, and `guide`: where that is
+        described, for the message about a field that does not exist."""
         self.function = function
-        self._fields = fields
+        self._fields, self._guide = fields, guide
         self.signature = signature
         self._address: int | None = None
+        self._is_cached = cached
         if not DISABLED:
             # Indices and divisions by zero are checked in a user's rank, so that it cannot crash the process.
             flags = _FLAGS if cached else {**_FLAGS, "boundscheck": True, "error_model": "python"}
@@ -311,7 +317,6 @@ class Rank:
             if cached:
                 self._dispatcher._cache = KernelCache(function)
                 _ranks.append((self._dispatcher, signature))
-            self._is_cached = cached
 
     def __call__(self, *arguments: Any) -> float:
         return self.function(*arguments)
@@ -322,32 +327,44 @@ class Rank:
             self._address = self._enter_table() if DISABLED else self._compile()
         return self._address
 
+    @property
+    def is_of_user(self) -> bool:
+        return not self._is_cached
+
     def to_compile(self) -> Iterator[tuple[Any, Any]]:
         """Yield the function for `ready`, unless it is compiled, or not cached: such a function is a user's, and may be wrong."""
         if not DISABLED and self._is_cached and not self._dispatcher.overloads:
             yield self._dispatcher, self.signature
 
     def _enter_table(self) -> int:
-        self._table.append(self.function)
+        # numpy's numbers would give infinity, and not the error of compiled code.
+        function = np.errstate(divide="raise")(self.function) if self.is_of_user else self.function
+        self._table.append(function)
         return len(self._table) - 1
 
     def _compile(self) -> int:
         try:
             result = self._dispatcher.get_compile_result(self.signature)
         except Exception as error:  # numba's own errors, and others that its passes let through
-            why = _reason(error)
-            is_field = isinstance(error, KeyError) or why.startswith("Unknown attribute")
-            hint = f"; {self._fields}" if is_field and self._fields else ""
-            raise ConfigError(f"rank function {self.function.__name__!r} does not compile: {why}{hint}") from error
+            why = self._no_field(error) or _reason(error)
+            raise ConfigError(f"rank function {self.function.__name__!r} does not compile: {why}") from error
         return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+
+    def _no_field(self, error: Exception) -> str:
+        """Return the message about a field that does not exist, with the nearest one. "": the error is another one."""
+        unknown = [str(error.args[0])] if isinstance(error, KeyError) else _UNKNOWN_FIELD.findall(str(error))
+        if not unknown:
+            return ""
+        hint = nearest(unknown[0], self._fields)
+        return f"there is no field {unknown[0]!r}; {hint if hint.startswith('did') else self._guide}"
 
 
 def _reason(error: Exception) -> str:
     """Return the one line of numba's long message that says what is wrong."""
     if "NRT required" in str(error):  # NRT: numba's run time, which allocates
         return "a rank may not make lists, arrays or other objects"
-    if isinstance(error, KeyError):
-        return f"there is no field {error}"
+    if "No conversion from none to float64" in str(error):
+        return "a rank must return a number on every path, and this one has a path that returns none"
     lines = [line.strip() for line in _COLOURS.sub("", str(error)).splitlines()]
     reason = next((line for line in lines if line and not line.startswith("Failed in nopython mode")), "")
     return reason if type(error).__module__.startswith("numba.") else f"{type(error).__name__}: {reason}"

@@ -21,6 +21,7 @@ from trapline.frontier.layout import (
     StateType,
     ViewType,
 )
+from trapline.units import counted
 
 PAGE_RANK = f8(ViewType, i8, i8, i8, b1)
 SITE_RANK = f8(ViewType, SiteRecord, QueueRecord)
@@ -29,11 +30,14 @@ call_site_rank = caller3(SITE_RANK)
 
 
 _GUIDE = "see docs/how-to/add-a-strategy.md"
-_PAGE_FIELDS = (
+_PAGE_FIELDS = ("page", "columns", "depth", "tries", "serial", "site")
+_PAGE_GUIDE = (
     "s.page[page] has depth, tries, serial and site; what a page rank can know of a URL are inputs, such as url_length and"
     f" url_segments; {_GUIDE}, What a rank can know of a URL"
 )
-_SITE_FIELDS = f"a site rank reads the fields of `site` and `queue`; {_GUIDE}, Site ranks"
+_QUEUE_FIELDS = ("waiting", "best_key", "best_serial", "oldest_serial", "planned", "quality_sum")
+_SITE_FIELDS = ("connection_s", "response_s", "requests", "failures", "known", "taken", "delay_s", "turn")
+_SITE_GUIDE = f"a site rank reads the fields of `site` and `queue`; {_GUIDE}, Site ranks"
 
 
 def _ours(function: Callable[..., float]) -> bool:
@@ -49,16 +53,26 @@ def _check_stores(function: Callable[..., float], forbidden: tuple[str, ...], al
             raise ConfigError(f"rank function {function.__name__!r} changes a record or array; {allowed}")
 
 
+def _check_parameters(function: Callable[..., float], kind: str, parameters: str) -> None:
+    number, name = function.__code__.co_argcount, function.__name__
+    if number != len(parameters.split()):
+        raise ConfigError(
+            f"rank function {name!r} has {counted(number, 'parameter')}; a {kind} rank is: def {name}({parameters})"
+        )
+
+
 def page_rank(function: Callable[..., float]) -> Rank:
     """Compile a page rank. Use it as a decorator."""
+    _check_parameters(function, "page", "s, page, source, links, is_new")
     _check_stores(function, ("STORE_ATTR",), "a page rank may change its own s.columns[page, i] and nothing else")
-    return Rank(function, PAGE_RANK, _ours(function), _PAGE_FIELDS)
+    return Rank(function, PAGE_RANK, _ours(function), _PAGE_FIELDS, _PAGE_GUIDE)
 
 
 def site_rank(function: Callable[..., float]) -> Rank:
     """Compile a site rank. Use it as a decorator."""
+    _check_parameters(function, "site", "s, site, queue")
     _check_stores(function, ("STORE_ATTR", "STORE_SUBSCR"), "a site rank may change nothing")
-    return Rank(function, SITE_RANK, _ours(function), _SITE_FIELDS)
+    return Rank(function, SITE_RANK, _ours(function), _QUEUE_FIELDS + _SITE_FIELDS, _SITE_GUIDE)
 
 
 @helper(f8(StateType, f8, i8, i8))

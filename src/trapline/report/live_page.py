@@ -3,9 +3,10 @@
 This module turns a live record into text. `live_record.py` reads the record; `html.py` has the parts of the page.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
+from types import MappingProxyType
 
 import numpy as np
 
@@ -33,7 +34,6 @@ from trapline.report.live_record import (
     headlines,
     phrase,
     rejected_links,
-    settings,
     site_columns,
     statuses,
     types,
@@ -163,15 +163,19 @@ def _time_axis(moments: Moments) -> Axis:
 # ---- The page.
 
 _MOST_EXAMPLES = 10
+_HINT = "Options and their values. As a file for --config: trapline config DIR."
 
 
-def live_page(record: LiveRecord, judged: CrawlRecord | None = None) -> str:
-    """Return the page; equal records give equal pages. `judged`: the record judged by the PageRank of the web that the crawl found."""
+def live_page(
+    record: LiveRecord, judged: CrawlRecord | None = None, settings: Mapping[str, object] = MappingProxyType({})
+) -> str:
+    """Return the page; equal records give equal pages. `judged`: the record judged by the PageRank of the web that the crawl found.
+    `settings`: of the crawl."""
     numbers, refresh = site_columns(record.sites), record.refresh
     explained = [*numbers, *(trust_columns(refresh.trust) if refresh and refresh.trust else ())]
     return filled(
         "live.html",
-        PageFrame(f"Crawl {record.name}", _subtitle(record), settings(record.options), "As in crawl.db.", explained),
+        PageFrame(f"Crawl {record.name}", _subtitle(record), settings, _HINT, explained),
         live_charts(record, judged),
         0,
         others=refresh_charts(refresh) if refresh else (),

@@ -7,14 +7,14 @@ import math
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
+from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.row_kinds import EXTRAS, FORBIDDEN, IS_ERROR, KIND, PAGES
 from trapline.crawler.files.lock import holder
 from trapline.crawler.inspect.audit import Violation, audit
@@ -282,47 +282,3 @@ def rejected_links(record: LiveRecord) -> list[CountTile]:
 
 def types(record: LiveRecord) -> list[CountTile]:
     return [CountTile(mime or "(none)", "", number) for mime, number in record.summary["types"].items()]
-
-
-def settings(options: CrawlOptions) -> dict[str, object]:
-    """Return the options that have an effect as one flat dictionary, including rules and limits."""
-    nested = asdict(options)
-    flat = {
-        **{
-            name: value
-            for name, value in nested.items()
-            if name not in ("rules", "limits", "hosts", "refresh", "sites")
-        },
-        "pause_s": options.pause_s,
-        **nested["rules"],
-        **{f"limit_{name}": value for name, value in nested["limits"].items()},
-        **(_refresh_settings(options.refresh) if options.refresh else {}),
-    }
-    if options.hosts:
-        flat["hosts"] = counted(len(options.hosts), "name")
-    if options.sites:
-        flat["sites"] = _listed(tuple(options.sites))
-    shown = {name: _listed(value) if isinstance(value, tuple) else value for name, value in flat.items()}
-    return {name: value for name, value in shown.items() if _has_effect(name, value)}
-
-
-def _refresh_settings(refresh: RefreshOptions) -> dict[str, object]:
-    """Return the options of refresh by their names on the command line."""
-    return {
-        "refresh": not refresh.continuous,
-        "continuous": refresh.continuous,
-        "refresh_policy": refresh.policy,
-        "refresh_option": _listed(tuple(f"{name}={value:g}" for name, value in refresh.settings.items())),
-        "refresh_share": refresh.share if refresh.price is None else None,
-        "refresh_price": refresh.price,
-        "refresh_rate": refresh.rate,
-    }
-
-
-def _listed(values: tuple[str, ...]) -> str:
-    return ", ".join(values[:2]) + (f" and {len(values) - 2:,} more" if len(values) > 2 else "")
-
-
-def _has_effect(name: str, value: object) -> bool:
-    """Return whether an option is worth showing: a time of 0 is (no delay), other empty and infinite values are not (no limit)."""
-    return value not in (None, "", False, 0, math.inf) or (name.endswith("_s") and value == 0)

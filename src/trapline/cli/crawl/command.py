@@ -1,6 +1,6 @@
 """`trapline crawl`: a live crawl in one process or in several. Shows the progress of the crawl and prints its summary at the end."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +17,7 @@ from trapline.cli.crawl.ready import (
     prepared_old,
     raised_goals,
     refuse_others,
+    until_begun,
 )
 from trapline.cli.crawl.watching import Dashboard, watched
 from trapline.cli.options.config_file import with_config
@@ -26,7 +27,7 @@ from trapline.cli.terminal.progress import Progress, said_if_long
 from trapline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from trapline.crawler.files.opening import Prepared
+    from trapline.crawler.files.opening import Opened, Prepared
 
 
 @click.command(cls=SectionedCommand)
@@ -58,23 +59,28 @@ def crawl(urls: tuple[str, ...], requested: Requested) -> int:
 
 def _crawl_alone(urls: tuple[str, ...], requested: Requested, dashboard: Dashboard) -> int:
     given = requested.given
-    resume = given["resume"]
-    if resume is not None:
-        code = ended_before(resume, given, raised_goals(given), changed_settings(given))
-        if code is not None:
-            return code
-    prepared = prepared_old(resume, given) if resume else prepared_new(requested.options(urls), given["output"])
-    note(prepared.notes, given["quiet"])
-    compile_for(prepared, given["quiet"])
-    folder = resume or given["output"]
-    announce(prepared.options, folder, given["quiet"], prepared.new)
-    dashboard.announce()
-    return say(_crawled(prepared, given["plain"], given["quiet"]), folder, given)
-
-
-def _crawled(prepared: "Prepared", plain: bool, quiet: bool) -> dict[str, Any]:
+    resume, plain, quiet = given["resume"], given["plain"], given["quiet"]
+    with until_begun():
+        if resume is not None:
+            code = ended_before(resume, given, raised_goals(given), changed_settings(given))
+            if code is not None:
+                return code
+        prepared = prepared_old(resume, given) if resume else prepared_new(requested.options(urls), given["output"])
+        note(prepared.notes, quiet)
+        compile_for(prepared, quiet)
+        folder = resume or given["output"]
+        announce(prepared.options, folder, quiet, prepared.new)
+        dashboard.announce()
+        old = None if prepared.new else _opened(prepared, quiet)  # reading a long crawl takes time
     from trapline.cli.crawl.view import view
     from trapline.crawler.engine.run import run_crawl
+    from trapline.crawler.engine.status import signals_held
+
+    with signals_held():  # a new folder is left complete
+        return say(run_crawl(old or _opened(prepared, quiet), view(plain, quiet)), folder, given)
+
+
+def _opened(prepared: "Prepared", quiet: bool) -> "Opened":
     from trapline.crawler.files.opening import opened
 
     reading = Progress("reading the crawl", plain_every_s=2.0, quiet=quiet)
@@ -83,4 +89,4 @@ def _crawled(prepared: "Prepared", plain: bool, quiet: bool) -> dict[str, Any]:
     note(crawl.state.notes, quiet)
     if not prepared.new:
         announce_waiting(crawl, quiet)
-    return run_crawl(crawl, view(plain, quiet))
+    return crawl

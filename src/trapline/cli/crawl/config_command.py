@@ -1,6 +1,7 @@
 """`trapline config`: prints the configuration that a crawl would have, or has, as a file for `--config`."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from trapline.cli.crawl.options import SECTIONS, Requested, as_typed
 from trapline.cli.options.config_file import as_toml, quoted, site_tables, sites_as_toml, with_config
 from trapline.cli.options.sections import SectionedCommand, bundled, refuse
 from trapline.terminal import say_text
+from trapline.units import counted
 
 if TYPE_CHECKING:
     from trapline.crawler.engine.options import CrawlOptions
@@ -45,6 +47,28 @@ def config(urls: tuple[str, ...], requested: Requested) -> None:
     lines = [f"# trapline crawl --config, Trapline {__version__}", ""]
     lines += [f"urls = [{', '.join(map(quoted, seeds))}]" if seeds else "# urls: not set. Seed URLs.", ""]
     say_text("\n".join([*lines, *as_toml(SECTIONS, values, _LEFT_OUT), *sites_as_toml(sites)]).rstrip())
+
+
+def shown_options(options: "CrawlOptions") -> dict[str, str]:
+    """Return the options of a crawl that have an effect, by their names, with their values as they are typed."""
+    values = {
+        name: value for name, value in _values(options).items() if value is not False and value not in ("", (), [])
+    }
+    if values.get("continuous"):
+        del values["refresh"]
+    lists = {name: value for name, value in values.items() if isinstance(value, list | tuple)}
+    found = {"urls": _listed(options.seeds)} if options.seeds else {}
+    for section in SECTIONS:
+        single = section.without(*(field for field in section.fields if field not in values or field in lists))
+        found |= {flag.removeprefix("--"): text or "yes" for flag, text in single.typed(values)}
+        flags = zip(section.flags, section.fields, strict=True)
+        found |= {flag.removeprefix("--"): _listed(lists[field]) for flag, field in flags if field in lists}
+    found |= {"hosts": counted(len(options.hosts), "name")} if options.hosts else {}
+    return found | ({"[site] tables": _listed(tuple(options.sites))} if options.sites else {})
+
+
+def _listed(values: Sequence[str]) -> str:
+    return ", ".join(values[:2]) + (f" and {len(values) - 2:,} more" if len(values) > 2 else "")
 
 
 def _values(options: "CrawlOptions") -> dict[str, Any]:

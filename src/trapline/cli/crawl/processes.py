@@ -22,6 +22,7 @@ from trapline.cli.crawl.ready import (
     raised_goals,
     refresh_changes,
     refuse_reached,
+    until_begun,
 )
 from trapline.cli.crawl.watching import Dashboard
 from trapline.cli.terminal.progress import said_if_long
@@ -57,11 +58,12 @@ def crawl_in_parts(urls: tuple[str, ...], requested: Requested, dashboard: Dashb
     """Run the crawl. Return the exit code."""
     given = requested.given
     with _crawling(given["ray"], given["quiet"]) as crawl:
-        manifest = _resumed(given) if given["resume"] else _new(requested.options(urls), given)
-        if isinstance(manifest, int):
-            return manifest
-        announce(manifest.options, manifest.folder, given["quiet"])
-        dashboard.announce()
+        with until_begun():
+            manifest = _resumed(given) if given["resume"] else _new(requested.options(urls), given)
+            if isinstance(manifest, int):
+                return manifest
+            announce(manifest.options, manifest.folder, given["quiet"])
+            dashboard.announce()
         summary = _crawled(manifest, given, crawl)
     return say(summary, manifest.folder, given)
 
@@ -150,10 +152,11 @@ def _resumed(given: dict[str, Any]) -> "Manifest | int":
 def _crawled(manifest: "Manifest", given: dict[str, Any], crawl: "RunPartitions") -> dict[str, Any]:
     from trapline.cli.crawl.view import view
     from trapline.cli.terminal.progress import step
+    from trapline.crawler.engine.status import signals_held
     from trapline.crawler.inspect.summary import write_summary
     from trapline.parallel.folder.merged import merge
 
-    with view(given["plain"], given["quiet"]) as show:
+    with signals_held(), view(given["plain"], given["quiet"]) as show:
         ended = crawl(manifest, show)
     with step("merging", ended.partitioning.partitions, "partitions"):
         merge(ended)

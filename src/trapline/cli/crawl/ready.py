@@ -2,7 +2,9 @@
 
 import math
 import shlex
-from collections.abc import Callable, Iterable
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +14,7 @@ from trapline.cli.crawl.options import GOALS, SETTINGS
 from trapline.cli.options.config_file import site_tables
 from trapline.cli.options.scheduling import check_history_used
 from trapline.cli.options.sections import is_given
+from trapline.cli.terminal.errors import INTERRUPTED, TERMINATED
 from trapline.cli.terminal.progress import (
     LIVE_CRAWL,
     Progress,
@@ -40,6 +43,27 @@ def prepared_new(options: "CrawlOptions", folder: Path) -> "Prepared":
         prepared = prepare_new(options, folder)
     check_history_used([prepared.strategy])
     return prepared
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, which acts like Ctrl-C."""
+
+
+@contextmanager
+def until_begun() -> Iterator[None]:
+    """At Ctrl-C or SIGTERM, say that the crawl has not begun, and exit. Its folder, if it has one, is as it was."""
+
+    def terminate(*_: object) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        say("trapline: stopped before the first request; the crawl has not begun", err=True)
+        raise click.exceptions.Exit(TERMINATED if isinstance(error, _Terminated) else INTERRUPTED) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def note(notes: Iterable[str], quiet: bool) -> None:

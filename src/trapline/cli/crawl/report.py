@@ -50,6 +50,7 @@ def report(folders: tuple[Path, ...], output: Path | None, as_json: bool) -> Non
 
 
 def _one(folder: Path) -> str:
+    from trapline.cli.crawl.config_command import shown_options
     from trapline.cli.terminal.progress import step
     from trapline.report.live_page import live_page
     from trapline.report.live_record import live_record
@@ -60,7 +61,7 @@ def _one(folder: Path) -> str:
     if record.summary["pages_fetched"] and record.summary["urls_known"] <= _MOST_JUDGED:
         with step("judging", record.summary["urls_known"]):
             (judged,) = records_together([folder])
-    return live_page(record, judged)
+    return live_page(record, judged, shown_options(record.options))
 
 
 def _compile(folders: tuple[Path, ...]) -> None:
@@ -92,7 +93,7 @@ def _several(folders: tuple[Path, ...]) -> str:
             "Comparison of crawls",
             subtitle,
             shared_settings(folders),
-            "Settings that all crawls share, as in crawl.db.",
+            "Options that all crawls share, and their values.",
         )
 
 
@@ -132,11 +133,11 @@ def shared_settings(folders: tuple[Path, ...]) -> dict[str, object]:
     """Return the settings that all crawls have in common."""
     from contextlib import closing
 
+    from trapline.cli.crawl.config_command import shown_options
     from trapline.crawler.inspect.database_reader import opened, options
-    from trapline.report.live_record import settings
 
     found = []
     for folder in folders:
         with closing(opened(folder)) as database:
-            found.append(settings(options(database)))
+            found.append(shown_options(options(database)))
     return {name: value for name, value in found[0].items() if all(one.get(name) == value for one in found)}

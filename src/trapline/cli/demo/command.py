@@ -197,7 +197,9 @@ def _show(done: "Rounds", served: "Graph", output: Path, time_s: float) -> None:
         size = records[0].web_size
         settings = shared_settings(tuple(shown.values()))
         subtitle = _subtitle(size, rounds, findings(done))
-        page = compare_page(records, "Live crawls of one web", subtitle, settings, "Settings that all crawls share.")
+        page = compare_page(
+            records, "Live crawls of one web", subtitle, settings, "Options that all crawls share, and their values."
+        )
         write_text(output / PAGE, page)
     say_text(f"{size}; {rounds}\n\n{rounds_table(done)}\n\n{findings(done)}\n")
     say(f"Report of one crawl: trapline report {list(shown.values())[-1]}")

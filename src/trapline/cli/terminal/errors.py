@@ -1,6 +1,6 @@
 """Turns an error into one line on stderr and an exit code. Only this module decides whether the user or Trapline must fix it.
 
-Exit codes: 2 the user must act, 70 a defect of Trapline (EX_SOFTWARE), 130 interrupted (as in shells).
+Exit codes: 2 the user must act, 70 a defect of Trapline (EX_SOFTWARE), 130 and 143 ended by Ctrl-C and by SIGTERM (as in shells).
 """
 
 import os
@@ -10,7 +10,7 @@ import click
 from trapline.errors import ConfigError
 from trapline.terminal import say, say_text
 
-USER, DEFECT, INTERRUPTED = 2, 70, 130
+USER, DEFECT, INTERRUPTED, TERMINATED = 2, 70, 130, 143
 
 
 def complain(error: Exception, about: str = "") -> int:

@@ -38,9 +38,10 @@ def say_where(web: "ServedWeb", hosts: Path, urls: Path, endpoint: str | None, a
         return
     resolve = "" if web.names[0] in web.addresses else f" --hosts {hosts}"
     continuous = " --continuous" if web.changes else ""
+    largest = max(range(web.sites), key=lambda site: len(web.pages_of(site)))
     say_text(
         f"serving {counted(web.sites, 'site')} with {counted(web.pages, 'page')} on port {web.port} of "
-        f"{_range(web.addresses)}, such as {web.seed_urls[0]}\n"
+        f"{_range(web.addresses)}, such as {web.seed_urls[largest]}\n"
         f"{_providers(web, endpoint)}hosts file: {hosts}; home page URLs: {urls}\n"
         f"crawl it:  trapline crawl --seeds {urls}{resolve} --allow-private{continuous} -o DIR\n"
         "Ctrl-C stops the server"

@@ -347,7 +347,8 @@ class Crawler:
             seeds.refused.discard(site.id)
         is_end = self._is_unreachable()
         wait_s = max(self.frontier.open_at(site.id) - now, 0.0) if outcome.failed else 0.0
-        seeds.visit_ended(wait_s, failures, is_end)
+        if not self.stopped_by:  # a crawl that is stopping makes no further attempt
+            seeds.visit_ended(wait_s, failures, is_end)
         if outcome.failed:
             self.features.events.site_failed(site, failures, wait_s)
         if is_end:

@@ -106,23 +106,32 @@ class LiveCrawl:
         self._failure = ""  # of the store
         self._unsaved = ""  # why a snapshot could not be written
         self._error: BaseException | None = None  # an unexpected exception
+        self._early_stop = ""  # why the crawl is stopped, if that happened before it had its parts
+        self._is_built = False
         self._has_begun = False  # the first visit may have begun
         self._closing = ""  # the step of the closing; "": the crawl is not closing yet
 
     async def run(self) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
+        with nullcontext() if self._leaves_signals else interrupts(loop, self._interrupted):
+            return await self._run(loop)
+
+    async def _run(self, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
         self._store = await self._started_store(loop)
         try:
             self._build(loop)
             loop.set_exception_handler(self._defect)
             self._restore()
+            if self._early_stop:
+                self._crawler.enter(self._web)
+                self._crawler.stop(self._early_stop)
             if self._crawl.has_new_scope:
-                with self._watching(loop):
+                with self._ticking(loop):
                     await self._change_scope(self._web.now())
             self._begin(loop)
             if self._others is not None:
                 await self._others.open(self._crawler, self._web, self._control.obey)
-            with self._watching(loop):
+            with self._ticking(loop):
                 await self._web.over
                 return await self._close()
         except BaseException as error:
@@ -202,6 +211,7 @@ class LiveCrawl:
         self._crawler, self._web, self._lists = parts.crawler, parts.web, parts.list_setup
         self._status_reporter = StatusReporter(self._crawl, parts, self._handler, self._store, self._stream)
         self._control = CrawlControl(self._crawl, parts, lambda: self._interrupted(TERMINATED))
+        self._is_built = True
         # The coordinator receives the actions for its partitions.
         self._action_handler = ActionHandler(self._folder if self._member is None else None, self._events.log)
         self._crawler.full = lambda: self._store.full
@@ -279,12 +289,6 @@ class LiveCrawl:
     # ---- as time passes
 
     @contextmanager
-    def _watching(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-        """Obey signals, and call `tick`."""
-        with nullcontext() if self._leaves_signals else interrupts(loop, self._interrupted), self._ticking(loop):
-            yield
-
-    @contextmanager
     def _ticking(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         """Call `tick` twice a second until the closing has ended."""
         timer: asyncio.Handle
@@ -342,6 +346,9 @@ class LiveCrawl:
 
     def _interrupted(self, why: str) -> None:
         """Stop the crawl on Ctrl-C or SIGTERM. The visits under way end after their current page; the second time, at once."""
+        if not self._is_built:
+            self._early_stop = why
+            return
         if self._crawler.stopped_by:
             self._web.abort()
         self._crawler.stop(why)

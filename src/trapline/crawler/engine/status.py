@@ -44,8 +44,18 @@ _WHY = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 
 
 @contextmanager
+def signals_held() -> Iterator[None]:
+    """Keep signals until `interrupts` takes them: a crawl whose folder is being made ends in order, and not in the middle."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _WHY)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
 def interrupts(loop: asyncio.AbstractEventLoop, interrupted: Callable[[str], None]) -> Iterator[None]:
-    """Call `interrupted` for each signal, with INTERRUPTED or TERMINATED."""
+    """Call `interrupted` for each signal, with INTERRUPTED or TERMINATED; also for one that `signals_held` has kept."""
     last = -math.inf
 
     def handle(why: str) -> None:
@@ -56,6 +66,7 @@ def interrupts(loop: asyncio.AbstractEventLoop, interrupted: Callable[[str], Non
 
     for number, why in _WHY.items():
         loop.add_signal_handler(number, handle, why)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _WHY)
     try:
         yield
     finally:

@@ -6,11 +6,12 @@ Factors come from crawler/speed/what_if.py. An option that asks more of other pe
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trapline.units import BIT_AND_BYTE_RATES, DURATIONS, shortest
+from trapline.units import BIT_AND_BYTE_RATES, DURATIONS, duration, shortest
 
 _LEAST = 1.1  # a factor below this is not worth a suggestion
 _MOST = 4  # suggestions with a factor
 _OWN = "; for sites of your own"
+_ASK_MORE = ("per-connection", "delay", "pause", "ip-delay")  # of a server
 NOTHING_HELPS = "No option helps"
 # The options that help against each limit.
 _OPTIONS = {
@@ -25,7 +26,7 @@ _OPTIONS = {
 _WORDS = {
     "failed": "Fix what the error says, and continue with --resume DIR",
     "disk": "Make room on the disk",
-    "drained": f"{NOTHING_HELPS}; give more seeds or a wider --scope to fetch more",
+    "drained": "To fetch more, give more seeds, or a wider --scope with --resume DIR",
     "goal": "Give a higher limit with --resume DIR",
     "stopped": "Continue with --resume DIR",
     "broken-off": "Continue with --resume DIR",
@@ -57,7 +58,13 @@ def suggestions(
 ) -> list[Suggestion]:
     """Return what helps, the most effective first. There is at least one suggestion, which may say that no option helps."""
     names = _OPTIONS.get(limit, ())
-    chosen = [one for one in what_ifs if one["option"] in names and one["factor"] >= _LEAST]
+    gentlest: dict[
+        tuple[str, str], Mapping[str, Any]
+    ] = {}  # of several values with the same factor, the first one asks least
+    for one in what_ifs:
+        if one["option"] in names and one["factor"] >= _LEAST:
+            gentlest.setdefault((one["option"], f"{one['factor']:.1f}"), one)
+    chosen = list(gentlest.values())
     chosen.sort(key=lambda one: (-one["factor"], names.index(one["option"])))
     found = [Suggestion(_text(one, options, is_one_site), round(one["factor"], 2)) for one in chosen[:_MOST]]
     if limit in _WORDS and (not found or limit == "few-sites"):
@@ -71,8 +78,8 @@ def _text(what_if: Mapping[str, Any], options: Mapping[str, Any], is_one_site: b
     now = next(iter(_now(option, options)), None)
     return (
         f"--{option} {_shown(option, value)}"
-        + (f" (now {_shown(option, now)})" if now is not None else "")
-        + (own if option in ("delay", "pause", "ip-delay") else "")
+        + (f" (now {_now_shown(option, now)})" if now is not None else "")
+        + (own if option in _ASK_MORE else "")
     )
 
 
@@ -101,3 +108,12 @@ def _shown(option: str, value: float) -> str:
     if option in ("per-connection", "connections") or not value:
         return f"{value:.0f}"
     return shortest(value, BIT_AND_BYTE_RATES if option == "bandwidth" else DURATIONS)
+
+
+def _now_shown(option: str, value: float) -> str:
+    """Return the present value as other texts have it.
+
+    >>> _now_shown("delay", 15.0), _now_shown("connections", 20.0)
+    ('15 s', '20')
+    """
+    return duration(value) if option in ("delay", "pause", "ip-delay") else _shown(option, value)

@@ -7,6 +7,7 @@ state through it.
 import math
 from collections.abc import Callable
 from dataclasses import asdict
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -333,11 +334,9 @@ class Core:
             while answer == NEED_ROOM:
                 self._grow()
                 answer = kernel(self.handle, *arguments)
-        except (IndexError, ZeroDivisionError, ValueError, OverflowError) as error:  # only a rank can raise these
+        except (IndexError, ArithmeticError, ValueError) as error:  # only a rank can raise these
             self.state.run[0].resume = 0
-            raise ConfigError(
-                f"strategy {self.strategy.name!r}: a rank raised {type(error).__name__}: {error}"
-            ) from error
+            raise self._rank_raised(error) from error
         except BaseException:
             # No memory, or Ctrl-C. The remaining links are lost. Without the reset the next call would continue in their middle.
             self.state.run[0].resume = 0
@@ -345,6 +344,24 @@ class Core:
         if self._fault[0]:
             self._raise_fault()
         return answer
+
+    def _rank_raised(self, error: Exception) -> RankError:
+        """Return the error for one that a rank raised. Compiled code does not say where; Python does."""
+        ranks = [rank for rank in (self.strategy.page, self.strategy.site) if rank.function.is_of_user]
+        page, where = (
+            -1,
+            "; for the row, put NUMBA_DISABLE_JIT=1 in front of the command: the crawl then runs uncompiled",
+        )
+        for frame, row in walk_tb(error.__traceback__):
+            code = frame.f_code
+            for rank in [rank for rank in ranks if rank.function.function.__code__ is code]:
+                page = int(frame.f_locals[code.co_varnames[1]]) if rank is self.strategy.page else -1
+                ranks, where = [rank], f" in row {row}" + (f", for page {page}" if page >= 0 else "")
+        names = " or ".join(repr(rank.name) for rank in ranks)
+        raised = f"{type(error).__name__}: {error}"
+        found = RankError(f"strategy {self.strategy.name!r}: rank {names} raised {raised}{where}")
+        found.page = page
+        return found
 
     def _raise_fault(self) -> None:
         """Raise the recorded fault.
