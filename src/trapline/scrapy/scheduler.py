@@ -119,6 +119,7 @@ class Scheduler(BaseScheduler):
         return self._frontier.waiting + len(self._pending) + self._visits.pages_left
 
     def enqueue_request(self, request: Request) -> bool:
+        self._report_ended()  # while a busy engine processes one page after the other, it asks for no request
         key, is_new = self._key(request)
         page = self._new_page(request, key) if is_new else self._old_page(request, key)
         parent = self._parent(request)
