@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED
-from trapline.crawler.engine.row_kinds import IS_PAGE
+from trapline.crawler.engine.row_kinds import EXTRAS, IS_PAGE
 from trapline.crawler.inspect.audit import politeness_violations
 from trapline.crawler.inspect.database_reader import opened, options, scope
 from trapline.crawler.inspect.summary import processor_of, span_of, strategy_name
@@ -190,10 +190,10 @@ def _log(database: Connection, numbers: Mapping[bytes, int]) -> tuple[FetchLog, 
     """Return the requests in order of completion, in seconds of crawling, and a number for the address of each. Of a page
     that was fetched twice, only the first fetch is included.
 
-    URLs without a number are omitted: they are sitemaps, feeds or requisites, or were found after the crawl's graph was read.
+    Sitemaps, feeds and requisites are omitted, and pages that were found after the crawl's graph was read, which have no number.
     """
-    urls = database.execute("select url from page order by id")
-    number = np.array([numbers.get(url.encode(), -1) for (url,) in urls], np.int32)
+    urls = database.execute(f"select url, id in ({EXTRAS}) from page order by id")
+    number = np.array([-1 if is_extra else numbers.get(url.encode(), -1) for url, is_extra in urls], np.int32)
     rows = database.execute(
         f"select {_COLUMNS} from fetch where address != ''"
         f" and result not in ({RETURNED}, {OUT_OF_BAND}) and page < {len(number)} order by started + total_s, seq"

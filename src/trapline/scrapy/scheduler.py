@@ -119,7 +119,13 @@ class Scheduler(BaseScheduler):
         return self._frontier.waiting + len(self._pending) + self._visits.pages_left
 
     def enqueue_request(self, request: Request) -> bool:
-        self._report_ended()  # while a busy engine processes one page after the other, it asks for no request
+        is_taken = self._enqueue(request)
+        # Here too: while a busy engine processes one page after the other, it asks for no request. Not before, because the request
+        # must be kept even if the report cannot be written
+        self._report_ended()
+        return is_taken
+
+    def _enqueue(self, request: Request) -> bool:
         key, is_new = self._key(request)
         page = self._new_page(request, key) if is_new else self._old_page(request, key)
         parent = self._parent(request)

@@ -1,5 +1,6 @@
 """`trapline crawl`: a live crawl in one process or in several. Shows the progress of the crawl and prints its summary at the end."""
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
@@ -60,23 +61,24 @@ def crawl(urls: tuple[str, ...], requested: Requested) -> int:
 def _crawl_alone(urls: tuple[str, ...], requested: Requested, dashboard: Dashboard) -> int:
     given = requested.given
     resume, plain, quiet = given["resume"], given["plain"], given["quiet"]
-    with until_begun():
-        if resume is not None:
-            code = ended_before(resume, given, raised_goals(given), changed_settings(given))
-            if code is not None:
-                return code
-        prepared = prepared_old(resume, given) if resume else prepared_new(requested.options(urls), given["output"])
-        note(prepared.notes, quiet)
-        compile_for(prepared, quiet)
-        folder = resume or given["output"]
-        announce(prepared.options, folder, quiet, prepared.new)
-        dashboard.announce()
-        old = None if prepared.new else _opened(prepared, quiet)  # reading a long crawl takes time
-    from trapline.cli.crawl.view import view
-    from trapline.crawler.engine.run import run_crawl
-    from trapline.crawler.engine.status import signals_held
+    with ExitStack() as begun:
+        with until_begun():
+            from trapline.cli.crawl.view import view
+            from trapline.crawler.engine.run import run_crawl
+            from trapline.crawler.engine.status import signals_held
 
-    with signals_held():  # a new folder is left complete
+            if resume is not None:
+                code = ended_before(resume, given, raised_goals(given), changed_settings(given))
+                if code is not None:
+                    return code
+            prepared = prepared_old(resume, given) if resume else prepared_new(requested.options(urls), given["output"])
+            note(prepared.notes, quiet)
+            compile_for(prepared, quiet)
+            folder = resume or given["output"]
+            announce(prepared.options, folder, quiet, prepared.new)
+            dashboard.announce()
+            old = None if prepared.new else _opened(prepared, quiet)  # reading a long crawl takes time
+            begun.enter_context(signals_held())  # a new folder is left complete
         return say(run_crawl(old or _opened(prepared, quiet), view(plain, quiet)), folder, given)
 
 

@@ -4,7 +4,7 @@ To the user it looks like a crawl of one process.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -57,13 +57,17 @@ def is_in_parts(given: dict[str, Any]) -> bool:
 def crawl_in_parts(urls: tuple[str, ...], requested: Requested, dashboard: Dashboard) -> int:
     """Run the crawl. Return the exit code."""
     given = requested.given
-    with _crawling(given["ray"], given["quiet"]) as crawl:
+    with _crawling(given["ray"], given["quiet"]) as crawl, ExitStack() as begun:
         with until_begun():
+            from trapline.crawler.engine.status import signals_held
+
             manifest = _resumed(given) if given["resume"] else _new(requested.options(urls), given)
             if isinstance(manifest, int):
                 return manifest
             announce(manifest.options, manifest.folder, given["quiet"])
             dashboard.announce()
+            if given["ray"] is None:  # making machines ready may take minutes, which Ctrl-C ends at once
+                begun.enter_context(signals_held())
         summary = _crawled(manifest, given, crawl)
     return say(summary, manifest.folder, given)
 
@@ -152,11 +156,10 @@ def _resumed(given: dict[str, Any]) -> "Manifest | int":
 def _crawled(manifest: "Manifest", given: dict[str, Any], crawl: "RunPartitions") -> dict[str, Any]:
     from trapline.cli.crawl.view import view
     from trapline.cli.terminal.progress import step
-    from trapline.crawler.engine.status import signals_held
     from trapline.crawler.inspect.summary import write_summary
     from trapline.parallel.folder.merged import merge
 
-    with signals_held(), view(given["plain"], given["quiet"]) as show:
+    with view(given["plain"], given["quiet"]) as show:
         ended = crawl(manifest, show)
     with step("merging", ended.partitioning.partitions, "partitions"):
         merge(ended)
