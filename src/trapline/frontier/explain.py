@@ -120,7 +120,8 @@ def _site_rule(s: FrontierState, site: int, now: float) -> tuple[float, str]:
     """Return until when the site must wait, and why, by the first rule that applies."""
     record, front = s.site[site], s.queue[site, FRONT]
     if record.visit >= 0:
-        return float(s.visit[record.visit].expires_at), "a visit is in progress, with a lease"
+        until = float(s.visit[record.visit].expires_at)
+        return until, f"a visit is in progress{_lease(until)}"
     if not s.queue[site]["waiting"].any():
         return math.inf, "no page is waiting"
     if record.place == UNRESOLVED or record.group < 0:
@@ -132,6 +133,11 @@ def _site_rule(s: FrontierState, site: int, now: float) -> tuple[float, str]:
     return _time_rule(s, site, now)
 
 
+def _lease(until: float) -> str:
+    """Return that the visit ends at this time if it is not reported. The visits of a live crawl have no such end."""
+    return ", with a lease" if math.isfinite(until) else ""
+
+
 def _time_rule(s: FrontierState, site: int, now: float) -> tuple[float, str]:
     """Return until when the delays of the site and of its address hold it back, and by which rule."""
     record = s.site[site]
@@ -139,7 +145,7 @@ def _time_rule(s: FrontierState, site: int, now: float) -> tuple[float, str]:
     if group.visit >= 0:
         other = int(s.visit[group.visit].site)
         until = float(s.visit[group.visit].expires_at)
-        return until, f"a visit to site {other} on the same address is in progress, with a lease"
+        return until, f"a visit to site {other} on the same address is in progress{_lease(until)}"
     until = max(float(record.ready_at), float(group.ready_at))
     if until <= now:
         return -math.inf, MAY_BE_VISITED

@@ -13,6 +13,7 @@ from typing import Protocol
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED, VISITS, AbandonedSite
 from trapline.crawler.engine.status import is_redirect
 from trapline.crawler.files.checkpoint import newest
+from trapline.crawler.files.lock import holder
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.files.resume import once_more, rebuilt
 from trapline.crawler.inspect.database_reader import opened, options
@@ -220,6 +221,7 @@ def _page_present(page: PageExplanation) -> Iterator[str]:
 def _site_present(site: SiteExplanation, reading: Reading, now: float) -> Iterator[str]:
     rank = "" if site.rank is None else f", rank {site.rank:g}"
     until = f", for another {duration(max(site.wait_until - now, 0.0))}" if math.isfinite(site.wait_until) else ""
+    until = until if holder(reading.folder) is not None else "; the crawl is not running"
     yield f"  its site at the last commit: {counted(site.waiting, 'page')} waiting{rank}; {site.rule}{until}"
     if site.sites_before:
         names = ", ".join(_origins(reading, site.first_before))

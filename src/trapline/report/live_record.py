@@ -200,11 +200,12 @@ RULES = {
 def headlines(record: LiveRecord) -> list[Headline]:
     found = record.summary
     seconds, broken = found["seconds"], found["politeness_violations"]
+    visited = "site visited" if record.sites_visited == 1 else "sites visited"
     return [
         Headline(f"{found['pages_fetched']:,}", "pages", f"of {found['urls_known']:,} known"),
         Headline(number(found["pages_per_second"]), "pages a second", f"in {duration(seconds)}"),
         Headline(bytes_shown(found["bytes"]), "received", byte_rate(found["bytes"] / seconds if seconds else 0.0)),
-        Headline(f"{record.sites_visited:,}", "sites visited", _of_sites(found["sites"], found["abandoned_sites"])),
+        Headline(f"{record.sites_visited:,}", visited, _of_sites(found["sites"], found["abandoned_sites"])),
         Headline(f"{found['errors']:,}", "errors", _share(found["errors"], found["fetches"], "fetches")),
         Headline(f"{broken:,}", "broken rules", f"in {counted(found['visits'], 'visit')}", bad=broken > 0),
     ]

@@ -59,11 +59,13 @@ def _lines(found: "FolderStatus", folder: Path) -> Iterator[str]:
         "signals": _signals(found),
         "received": f"{bytes_shown(found.bytes)} ({byte_rate(found.bytes_per_second_now)} {_lately(found)})",
         "errors": f"{found.errors:,}{_share(found.errors, found.pages + found.errors)}",
-        "known": f"{found.known:,} pages on {counted(found.sites, 'site')}; {found.waiting:,} waiting",
+        "known": f"{counted(found.known, 'page')} on {counted(found.sites, 'site')}; {found.waiting:,} waiting{_rest(found)}",
         "abandoned sites": counts(found.abandoned_sites, ABANDONED),
         "rejected links": counts(found.rejected_links, REJECTED),
         "active visits": f"{found.active:,} of {found.connections:,}",
-        "quality so far": number(found.quality) if found.quality else "",
+        "quality so far": f"{number(found.quality)}, the sum over the fetched pages (--quality)"
+        if found.quality
+        else "",
     }
     yield from (f"{name:{_WIDTH}}{value}" for name, value in rows.items() if value)
     yield from _speed_answer(found)
@@ -75,6 +77,15 @@ def _lines(found: "FolderStatus", folder: Path) -> Iterator[str]:
         for error in found.last_errors:
             kind = f"{error.kind} {error.status}" if error.status else error.kind
             yield f"{kind:>{_WIDTH - 2}}  {error.url}"
+
+
+def _rest(found: "FolderStatus") -> str:
+    """Return the number of pages that neither wait nor were fetched: visits hold them, or they brought no page."""
+    from trapline.crawler.inspect.folder_status import RUNNING
+
+    rest = found.known - found.pages - found.waiting
+    held = "held by visits under way, or without a page" if found.state == RUNNING else "without a page"
+    return f", {rest:,} {held}" if rest > 0 else ""
 
 
 def _speed_answer(found: "FolderStatus") -> Iterator[str]:

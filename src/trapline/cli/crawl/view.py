@@ -124,7 +124,8 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _time_left(status: "CrawlStatus") -> str:
     pages = status.goal - status.progress.pages
-    return f"{duration(pages / status.pages_per_s)} left" if 0 < pages < math.inf and status.pages_per_s else ""
+    is_known = 0 < pages < math.inf and status.pages_per_s and status.pace is None  # otherwise the pace says it
+    return f"{duration(pages / status.pages_per_s)} left" if is_known else ""
 
 
 def _busiest(status: "CrawlStatus") -> list[str]:

@@ -146,7 +146,7 @@ def _table(record: "CrawlRecord", conditions: "CrawlConditions") -> str:
         **_speed_up(record),
         "active connections": f"{record.active_connections:.1f} of {record.connections:,} on average",
         "pages per site": f"{record.pages_per_site.average:,.1f} on average, {record.pages_per_site.largest:,} at most",
-        "server locality": _locality(record),
+        "fetches after one of the same": _locality(record),
         "run time of the loop": f"{record.wall_seconds:.3f} s ({record.pages_per_second:,.0f} pages/s)",
         "politeness violations": f"{record.politeness_violations} ({_unseen(conditions)})",
     }
@@ -191,13 +191,13 @@ def _locality(record: "CrawlRecord") -> str:
     found = record.server_locality  # shares of the fetches that stay with a server
     if found.visit is None:
         return "nothing was fetched"
-    return f"{found.visit:.1%} same visit, {found.site:.1%} site, {found.address:.1%} address"
+    return f"{found.visit:.1%} visit, {found.site:.1%} site, {found.address:.1%} address"
 
 
 def _unseen(conditions: "CrawlConditions") -> str:
     """Return the limits of the audit, which sees only the log."""
     smaller = "all sites checked against the smaller delay, " if conditions.rules.small_site_pages else ""
-    return f"{smaller}back-off not checked"
+    return f"{smaller}without the waits after failed visits"
 
 
 def _time(seconds: float) -> str:

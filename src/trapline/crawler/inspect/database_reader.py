@@ -106,7 +106,7 @@ def ended(folder: Path, finds_more: bool = False, handler: str | None = None, **
     if why == DRAINED and finds_more:
         return None
     if why == DRAINED:
-        return Ended(f"{folder}: the crawl has ended: nothing is left to fetch", summary)
+        return Ended(f"the crawl in {folder} has ended: nothing is left to fetch", summary)
     if why not in _GOALS:
         return None
     name, option = _GOALS[why]
