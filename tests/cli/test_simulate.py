@@ -366,7 +366,7 @@ def test_a_wrong_name_is_reported_in_one_line_before_the_graph_is_read(
         ("return unheard_of(page)", "", "mine.py: rank function 'rank' does not compile: NameError: name 'unheard_of' is not defined"),
         ("return s.page[page].colour", "", "does not compile: there is no field 'colour'; s.page[page] has depth"),
         ("return [float(page)][0]", "", "mine.py, row 7: rank function 'rank' does not compile: a rank may not make lists"),
-        ("return 'high'", "", "mine.py, row 7: rank function 'rank' does not compile: No conversion from"),
+        ("return 'high'", "", "mine.py, row 7: rank function 'rank' does not compile: a rank must return a number"),
         (RAISES, "", "mine.py: strategy 'mine': a rank raised ValueError: no"),
         ("return s.columns[page, 0]", 'columns=("votes",), inputs=("votes",)', "needs the input 'votes'; the inputs are: "),
         ("return s.columns[page, 0]", 'columns=("url_length",)', "its column 'url_length' would stay 0; add 'url_length' to its inputs"),

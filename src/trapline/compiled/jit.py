@@ -346,6 +346,8 @@ def _reason(error: Exception) -> str:
     """Return the one line of numba's long message that says what is wrong."""
     if "NRT required" in str(error):  # NRT: numba's run time, which allocates
         return "a rank may not make lists, arrays or other objects"
+    if "No conversion from" in str(error) and "return_value" in str(error):
+        return "a rank must return a number"
     if isinstance(error, KeyError):
         return f"there is no field {error}"
     lines = [line.strip() for line in _COLOURS.sub("", str(error)).splitlines()]
