@@ -156,7 +156,7 @@ def test_a_resume_blocks_and_unblocks_sites_as_their_settings_say(tmp_path: Path
         ("[site.'a.test']\ndealy = 1", "there is no setting 'dealy'; did you mean 'delay'?"),
         ("[site.'a.test']\ndelay = 'soon'", "'soon' is not a number of seconds"),
         ("[site.'a.test']\npassword = 'x'", "put it into a file for --credentials FILE"),
-        ("[site]\ndelay = 3", "no table; write its settings in lines below it"),
+        ("[site]\ndelay = 3", "not a table; write its settings in lines below it"),
         ("no-robots = true", "name them with --own-hosts HOST"),
         ("no-robots = true\nown-hosts = ['b.test']", "its host is not in --own-hosts"),
         ("header = ['Authorization: x']", "put it into a file for --credentials FILE"),
@@ -164,7 +164,7 @@ def test_a_resume_blocks_and_unblocks_sites_as_their_settings_say(tmp_path: Path
         ("proxy-names = true", "--proxy-names has no effect without a proxy"),
         ("max-page = 3", "there is no option 'max-page'; did you mean 'max-pages'?"),
         ("config = 'x'", "there is no option 'config'"),
-        ("[crawl]\ndelay = 3", "[crawl]: options belong to no table; remove this line"),
+        ("[crawl]\ndelay = 3", "[crawl]: options must not be in a table; remove this line"),
         ("delay = [1]", "delay is [1]; write a number or a text in quotes"),
         ("delay = 'soon'", "crawl.toml: delay: 'soon' is not a number of seconds"),
         (

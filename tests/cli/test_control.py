@@ -79,7 +79,7 @@ def test_many_seeds_are_sent_in_several_actions(crawl: FakeCrawl, tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["pause", "{dir}"], "does not run"),
+        (["pause", "{dir}"], "is not running"),
         (["delay", "{dir}", "a.org", "soon"], "seconds"),
         (["add-seeds", "{dir}"], "no seed URL"),
         (["block", "{dir}"], "SITE"),

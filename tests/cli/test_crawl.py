@@ -279,8 +279,8 @@ def test_a_resumed_crawl_keeps_its_options(server: Served, tmp_path: Path, capsy
     folder = tmp_path / "out"
     crawl(folder, *server.seed_urls, "--max-pages", "5")
     for args, named in (
-        (["http://a.test/"], "give no URL"),
-        (["--alpha", "0.5"], "--alpha cannot change with --resume: the times of its sites"),
+        (["http://a.test/"], "omit the URL"),
+        (["--alpha", "0.5"], "--alpha cannot change with --resume: the crawl has estimated the times of its sites"),
         (["-o", "other"], "--output cannot change"),
         (["--seeds", __file__], "--seeds cannot change"),
         (["--metadata"], "--metadata cannot change"),
@@ -405,8 +405,8 @@ def test_a_note_says_that_quality_defaults_to_opic(
     run(["crawl", *server.seed_urls, "--allow-private", "--max-pages", "1", *args, "-o", str(tmp_path / "out")])
     noted = [line for line in capsys.readouterr().err.splitlines() if "page rank" in line]
     assert noted == is_said * [
-        "trapline: note: page rank 'quality' uses OPIC's cash (--quality opic);"
-        " for another quality give --quality FILE or MODULE:FUNCTION"
+        "trapline: note: page rank 'quality' uses OPIC cash (--quality opic);"
+        " for another quality, give --quality FILE or MODULE:FUNCTION"
     ]
 
 

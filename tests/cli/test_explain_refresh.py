@@ -73,7 +73,7 @@ def test_a_commit_during_the_reading_does_not_mix_two_moments(
 
 
 def test_a_site_shows_the_trust_of_its_channels(folder: Path, capsys: Captured) -> None:
-    for site, says in ((0, "  indexnow: 4 signals received"), (1, "  signals: none from its provider so far")):
+    for site, says in ((0, "  indexnow: 4 signals received"), (1, "  signals: its provider has sent none so far")):
         origin = one(folder, f"select origin from site where id = {site}")
         assert run(["explain", str(folder), origin]) == 0
         assert says in capsys.readouterr().out

@@ -62,9 +62,9 @@ def test_the_last_row_is_a_command_that_crawl_accepts(tmp_path: Path, capsys: py
 
 
 def test_the_other_mode_is_not_the_chosen_one() -> None:
-    assert shown()["mode"] == "firewall" and shown()["other mode"].startswith("exchange ")
+    assert shown()["mode"] == "firewall" and shown()["other mode"].startswith("exchange: ")
     fresh = shown("--every", "7d")
-    assert fresh["mode"] == "exchange" and fresh["other mode"].startswith("firewall ")
+    assert fresh["mode"] == "exchange" and fresh["other mode"].startswith("firewall: ")
     assert "other mode" not in shown("--link", "10Gbit")
 
 

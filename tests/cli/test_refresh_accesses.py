@@ -41,8 +41,8 @@ def test_a_log_becomes_accesses_of_known_pages(crawl: Path, tmp_path: Path, caps
     said = capsys.readouterr().out
     assert (
         "5 lines, 2 accesses to 1 page of the crawl" in said
-        and "1 bad" in said
-        and "1 robots" in said
+        and "1 in another format" in said
+        and "1 of crawlers" in said
         and "1 URL" in said
     )
 
@@ -86,13 +86,13 @@ def test_the_output_says_from_when_accesses_count(
     crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for running, says in (
-        (False, f"once the crawl continues (trapline crawl --resume {crawl})"),
+        (False, f"when it continues (trapline crawl --resume {crawl})"),
         (True, "from now on"),
     ):
         (tmp_path / "log").write_bytes(b"https://a.test/b\t%d\n" % (5 + running))
         lock = take(crawl) if running else None
         assert run(["refresh", "accesses", str(crawl), str(tmp_path / "log")]) == 0
-        assert f"the accesses count {says}, " in capsys.readouterr().out
+        assert f"the crawl uses these accesses {says}, " in capsys.readouterr().out
         if lock:
             lock.release()
 
@@ -114,7 +114,7 @@ def test_stdin_and_hosts_in_the_lines(crawl: Path, monkeypatch: pytest.MonkeyPat
         (["{crawl}", "log", "--site", "nonsense"], "not a site"),
         (
             ["{crawl}", "log", "--site", "https://b.test"],
-            "log: the crawl knows none of the pages, for example not https://b.test/a",
+            "log: the crawl knows none of its pages, such as https://b.test/a",
         ),
         (["{crawl}", "right", "bad"], "bad: no line can be used"),
     ],

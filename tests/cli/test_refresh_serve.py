@@ -144,8 +144,8 @@ def test_an_option_of_subscribe_that_would_do_nothing_is_refused(
 @pytest.mark.parametrize(
     "target, code, says",
     [
-        ("/feed", 0, "/feed: wanted; to request it, run: trapline refresh serve"),
-        ("/alias", 0, "/feed: wanted"),
+        ("/feed", 0, "/feed: the hub has not been asked yet; to ask it, run: trapline refresh serve"),
+        ("/alias", 0, "/feed: the hub has not been asked yet"),
         ("/liar", 2, "/plain: names no hub"),
         ("/plain", 2, "names no hub"),
         ("/absent", 2, "the server answered 404"),

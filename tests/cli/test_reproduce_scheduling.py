@@ -81,7 +81,7 @@ def test_mistakes_are_reported_in_one_line(tmp_path: Path, capsys: Captured) -> 
 
 def test_two_graphs_with_the_same_name_are_refused(tmp_path: Path) -> None:
     save(generate(2000, 50, seed=3), tmp_path / "mine")
-    with pytest.raises(ConfigError, match=r"two graphs are called mine, 2,000 pages, .*; give each graph once"):
+    with pytest.raises(ConfigError, match=r"two graphs are called 'mine, 2,000 pages, .*'; give each graph once"):
         castillo_plan(PaperOptions(graph=(str(tmp_path / "mine"), str(tmp_path / "mine")), quick=True))
 
 

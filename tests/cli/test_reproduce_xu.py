@@ -59,7 +59,7 @@ def test_without_options_it_needs_no_file_of_the_user(
         (["xu", "--figure", "3", "--calibrated"], "--calibrated has an effect only in figure 5"),
         (["xu", "--figure", "2", "--accesses", "9"], "--accesses has no effect in figure 2"),
         (["xu", "--cycles", "1,0"], "--cycles 1,0: give whole numbers of polls above 0"),
-        (["xu", *QUICK, *QUICK], "two traces are called bursty-20; give each trace once"),
+        (["xu", *QUICK, *QUICK], "two traces are called 'bursty-20'; give each trace once"),
         (["xy"], "unknown command 'xy'; valid: all, cao, castillo, cho, thesis, xu"),
     ],
 )

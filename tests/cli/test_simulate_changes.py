@@ -47,7 +47,7 @@ def test_crawls_of_one_web_are_compared(web: str, tmp_path: Path, capsys: Captur
         ((*CHANGES, "--refresh-policy", "cgmm"), "no policy 'cgmm'"),
         ((*CHANGES, "--level", "loud"), "no level 'loud'"),
         ((*CHANGES, "--max-pages", "9"), "--max-pages"),
-        ((*CHANGES, "--bandwidth", "20kB"), "shared link"),
+        ((*CHANGES, "--bandwidth", "20kB"), "that connections share"),
         ((*CHANGES, "--robots"), "--robots is not supported with --changes"),
         (("--changes", "weekly"), "weekly: no such file"),
     ],

@@ -148,7 +148,7 @@ def test_explain_names_links_that_were_left_out_whatever_their_urls(
         database.execute("insert into rejected_link values ('too many', 1234)")
         ((seed,),) = database.execute("select url from page where id = 0").fetchall()
     assert run(["explain", str(tmp_path / "c"), f"{seed}unheard-of"]) == 2
-    hint = "it may be one of the links that were left out: 1,234 (too many new ones on one page)"
+    hint = "it may be one of the rejected links: 1,234 (too many new ones on one page)"
     assert hint in capsys.readouterr().err
 
 

@@ -215,7 +215,7 @@ def test_a_crawl_that_ends_meanwhile_is_named(tmp_path: Path) -> None:
     assert files(tmp_path) == []
 
 
-@pytest.mark.parametrize(("name", "reason"), [("", "does not run"), ("none", "no such folder")])
+@pytest.mark.parametrize(("name", "reason"), [("", "is not running"), ("none", "no such folder")])
 def test_a_crawl_that_does_not_run_is_named(tmp_path: Path, name: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         send(tmp_path / name, PAUSE)

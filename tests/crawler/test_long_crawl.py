@@ -148,7 +148,7 @@ def test_without_both_snapshots_the_crawl_is_refused_in_one_line(long_crawl: Lon
     long_crawl.run_for(1.0)
     long_crawl.kill()
     shutil.rmtree(long_crawl.folder / SNAPSHOT)
-    with pytest.raises(ConfigError, match="the log of batch 1 is missing, and no snapshot reaches beyond it; restore"):
+    with pytest.raises(ConfigError, match="the log of batch 1 is missing, and no snapshot is newer; restore"):
         resume.restored(long_crawl.folder, OPTIONS, STRATEGY)
 
 

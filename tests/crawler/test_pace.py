@@ -54,13 +54,13 @@ def test_one_polite_site_is_limited_by_its_delay() -> None:
             loads((50, 10, 15.0, 1.0, 0.0, 0), (50, 10, 15.0, 1.0, 0.0, 0)),
             options(),
             "address",
-            "2 sites, some on one address",
+            "2 sites; some share an address",
         ),
         (
             loads((50, 10, 0.0, 0.0, 2.0, 0)),
             options(delay_s=0.0, pause_s=0.0),
             "answers",
-            "one site, answers in 2 s: at",
+            "one site, which answers in 2 s: at",
         ),
         (
             loads(*((10, 10, 0.0, 0.0, 1.0, at) for at in range(100))),
@@ -110,7 +110,7 @@ def test_a_site_that_waits_after_a_failed_visit_is_limited_by_its_back_off(
     found = pace(site_loads(stage.frontier, stage.sites, 0.5, stage.web.now()), stage.options)
     assert found.limit == limit and ("--delay 0" in found.text) == (limit == "delay")
     assert limit == "delay" or found.text.startswith(
-        "one site, in back-off for 60 s after failed visits (--backoff): at"
+        "one site, which is in back-off for 60 s after failed visits (--backoff): at"
     )
 
 

@@ -140,7 +140,7 @@ def test_patterns_of_a_site_hold_for_it_alone() -> None:
         ({"a.test": {"header": "Cookie: a=b"}}, "--cookies FILE"),
         ({"a.test": {"password": "x"}}, "a file for --credentials FILE"),
         ({"a.test": {"include": 3}}, "a text or a list of texts"),
-        ({"a.test": 3}, "no table"),
+        ({"a.test": 3}, "not a table"),
         (3, "give settings by host"),
     ],
 )

@@ -344,8 +344,11 @@ def test_a_pair_is_found_again_by_the_copies_in_a_folder_with_a_plus_in_its_name
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        (("--quality", "zipf"), "--quality cannot change with --resume: the quality of the pages fetched so far"),
-        (("--batch", "5"), "--batch cannot change with --resume: its waiting pages are divided"),
+        (
+            ("--quality", "zipf"),
+            "--quality cannot change with --resume: the crawl has measured the quality of its pages",
+        ),
+        (("--batch", "5"), "--batch cannot change with --resume: a crawl either has batches"),
         (("--strategy", "batch-pagerank"), "chooses pages in batches"),
         (("--include", "("), "not a regular expression"),
         (("--proxy-names",), "--proxy-names has no effect without a proxy"),
@@ -417,7 +420,9 @@ def test_python_programs_change_the_same_settings(server: SmallServer, tmp_path:
     import trapline
 
     folder = begin(server, tmp_path / "c")
-    with pytest.raises(ConfigError, match="--alpha cannot change with --resume: the times of its sites"):
+    with pytest.raises(
+        ConfigError, match="--alpha cannot change with --resume: the crawl has estimated the times of its sites"
+    ):
         trapline.crawl(resume=folder, alpha=0.5)
     crawl = trapline.crawl(resume=folder, max_pages=6, per_connection=1, exclude=["x"])
     assert [page.url for page in crawl if "x" in page.url] == []

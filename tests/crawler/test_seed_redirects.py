@@ -109,7 +109,9 @@ def test_a_crawl_of_redirects_alone_has_no_page_and_says_so(
 ) -> None:
     _, (command, old, _, *arguments) = web
     assert run([command, old, *arguments, "-o", str(tmp_path / "out"), "--exclude", "new"]) == 3
-    assert "no page was fetched: 2 redirects to URLs that are rejected: 1 (another host)" in capsys.readouterr().err
+    assert (
+        "no page was fetched: 2 redirects to URLs that the crawl rejects: 1 (another host)" in capsys.readouterr().err
+    )
 
 
 def test_without_a_redirecting_seed_the_crawl_stays_on_its_host(

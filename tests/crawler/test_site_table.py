@@ -34,7 +34,7 @@ EXPLAINED = {
     "ready": (MAY_BE_VISITED,),
     "site_delay": ("it waits because of its delay",),
     "address_delay": ("it waits because of the delay of its address", "a visit to site"),
-    "back_off": ("it waits because of back-off", "it waits because of Retry-After"),
+    "back_off": ("it waits because of back-off", "it waits because of Retry-After or"),
     "dns": ("its address is not known",),
     "budget": ("its page budget is used up",),
 }

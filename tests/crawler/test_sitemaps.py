@@ -161,7 +161,7 @@ def test_a_list_is_in_the_archive_and_in_no_graph(plain: tuple[Web, CrawlResult]
 def test_explain_names_the_sitemap_of_a_page(plain: tuple[Web, CrawlResult], capsys: Captured) -> None:
     web, crawl = plain
     assert run(["explain", str(crawl.folder), web.url("a.test/one1")]) == 0
-    assert f"discovered: listed by {web.url('a.test/maps/1.xml')}" in capsys.readouterr().out
+    assert f"discovered: in the sitemap or feed {web.url('a.test/maps/1.xml')}" in capsys.readouterr().out
     assert run(["explain", str(crawl.folder), web.url("a.test/sitemap.xml")]) == 0
     said = capsys.readouterr().out
     assert "requested because robots.txt names no sitemap: read" in said and "1 (of another host)" in said

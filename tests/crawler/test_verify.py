@@ -461,7 +461,7 @@ def test_nothing_is_removed_if_the_crawl_could_not_be_resumed_without_it(folder:
         flip(place / "seen" / "seen", 100) if (place / "seen" / "seen").exists() else shutil.rmtree(place / "seen")
     change(folder, "delete from journal where batch = 1")
     found = verify(folder, repair=True)
-    assert len(found.remaining) == 3 and "cannot go on" in str(found.remaining[-1])
+    assert len(found.remaining) == 3 and "cannot continue" in str(found.remaining[-1])
     assert all(place.exists() for place in places)
 
 
@@ -664,7 +664,7 @@ def several_archives(tmp_path: Path) -> Path:
 
 def test_chunked_bodies_revisits_and_refetched_pages_are_sound(several_archives: Path) -> None:
     found = verify(several_archives)
-    made_up = ("the crawl cannot go on", "of progress", "the database has 404")  # in what these batches say
+    made_up = ("the crawl cannot continue", "of progress", "the database has 404")  # in what these batches say
     assert not [one for one in map(str, found.problems) if not any(what in one for what in made_up)]
     assert found.archives > 2 and found.records > 100
 

@@ -153,17 +153,17 @@ RUNNING: list[tuple[dict[str, Any], str, str]] = [
         record(site_delay=58, fetching=6)
         | {"what_if": [what_if("per-connection", 20, 1.8)], "pace": {"visit_pages": 1}},
         "per-connection",
-        "58 of 64 connections wait for the delay of their sites, after visits of 1 page.",
+        "58 of 64 connections wait for the delay of their sites, which follows every visit of 1 page.",
     ),
     (
         record(nothing_to_do=60, sites=0, addresses=0, active=4),
         "drained",
-        "Nothing is left to fetch but the pages of 4 visits under way.",
+        "Nothing is left to fetch except the pages of 4 visits under way.",
     ),
     (
         record(nothing_to_do=60, sites=0, active=4) | {"refetches": {"fetched": 1}},
         "refresh",
-        "No new page waits. 4 visits",
+        "No new page is waiting. The crawl refetches pages that are due, in 4 visits",
     ),
     (record(nothing_to_do=60, sites=0, progress={"pages": 0}), "starting", "The crawl has just begun: the first pages"),
     (record(fetching=5) | {"goal": 1_001}, "goal", "The last pages of --max-pages are being fetched."),
@@ -172,7 +172,7 @@ RUNNING: list[tuple[dict[str, Any], str, str]] = [
         "paused",
         "The crawl is paused, and sends no request.",
     ),
-    (record(phase=PREPARING, doing="reading"), "preparing", "The crawl prepares its first visit: reading."),
+    (record(phase=PREPARING, doing="reading"), "preparing", "The crawl is preparing its first visit: reading."),
     (record(phase=STOPPING, doing="stopping (max-time)"), "stopped", "The crawl is ending: stopping (max-time)."),
     (record(phase=CLOSING, doing="closing: writing"), "stopped", "The crawl is ending: writing."),
 ]
@@ -188,7 +188,7 @@ def test_a_running_crawl(status: dict[str, Any], limit: str, sentence: str) -> N
 NOT_RUNNING: list[tuple[dict[str, Any], str, str, str]] = [
     ({"stopped_by": "drained"}, "ended", "drained", "Nothing is left to fetch."),
     ({"stopped_by": "max-pages"}, "ended", "goal", "The crawl has ended, because it has reached --max-pages."),
-    ({"stopped_by": "interrupted"}, "ended", "stopped", "The crawl was stopped (interrupted)."),
+    ({"stopped_by": "interrupted"}, "ended", "stopped", "The crawl was stopped by Ctrl-C."),
     ({}, "broken off", "broken-off", "The crawl was broken off: its process has ended without closing the folder."),
     (
         {"failure": "/a/b: the disk is full; make room and continue with --resume /a/b"},
@@ -259,7 +259,7 @@ def test_of_two_values_with_the_same_factor_only_the_gentler_one_is_suggested() 
 
 def test_without_a_good_alternative_it_says_that_no_option_helps() -> None:
     found = answer(record(site_delay=58, fetching=6) | {"what_if": [what_if("delay", 0.0, 1.01)]})
-    assert [one.text for one in found.help] == ["No option helps much: the delays that sites ask for remain"]
+    assert [one.text for one in found.help] == ["No option helps much, because the delays that sites ask for remain"]
 
 
 def test_commands_in_suggestions_exist() -> None:

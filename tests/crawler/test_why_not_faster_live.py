@@ -273,7 +273,9 @@ def test_too_few_pages_per_connection(tmp_path: Path) -> None:
         found = answer(tmp_path / "c", crawl_options(server, **given), "per-connection")
         predicted = factor(found, "--per-connection 2 ")
         assert_predicted(tmp_path, server, given, {"per_connection": 2}, predicted, 6.0, 26.0)
-    assert found.sentence.endswith(" connections wait for the delay of their sites, after visits of 1 page.")
+    assert found.sentence.endswith(
+        " connections wait for the delay of their sites, which follows every visit of 1 page."
+    )
     assert factor(found, "--per-connection 10 (now 1); for sites of your own") >= 5.0
 
 

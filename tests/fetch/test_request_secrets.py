@@ -101,7 +101,7 @@ def test_a_netrc_file_is_read_without_its_default(tmp_path: Path) -> None:
         (f'[site."a.org"]\nuser = "a"\npassword = "{SECRET}"\nbearer = "x"', "keep one of them"),
         ('[site."a.org"]\nbearer = { env = "NOT_SET_AT_ALL" }', "environment variable NOT_SET_AT_ALL"),
         ('[site."a.org"]\nheaders = { Host = "b.org" }', "the crawler sets this header itself"),
-        ('[site."a.org"]\nbearer = 3', "bearer is no text"),
+        ('[site."a.org"]\nbearer = 3', "bearer is not a text"),
         ('[site."a.org"]', "has no credentials"),
         ('[site."a.org/b"]\nbearer = "x"', '[site."a.org/b"]: not a host'),
         (f'[site."http://u:{SECRET}@a.org"]\nbearer = "x"', '[site."(...)"]: not a host'),
@@ -141,7 +141,7 @@ def test_a_secret_of_the_environment_is_one_line_of_text(
 ) -> None:
     monkeypatch.setenv("PASSWORD_OF_A", os.fsdecode(value))
     text = f'{table}\nuser = "ann"\npassword = {{ env = "PASSWORD_OF_A" }}'
-    with pytest.raises(ConfigError, match="PASSWORD_OF_A is no printable text"):
+    with pytest.raises(ConfigError, match="PASSWORD_OF_A is not printable text"):
         read_credentials(credentials(tmp_path, text))
 
 

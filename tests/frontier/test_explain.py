@@ -13,7 +13,7 @@ from trapline.frontier.explain import MAY_BE_VISITED, SiteExplanation
 from trapline.frontier.layout import FrontierState
 from trapline.strategies import pair
 
-NOT_OF_BATCH = "none of its pages is in this batch"
+NOT_OF_BATCH = "no page of it is in the current batch"
 
 
 def copy_of(frontier: Frontier) -> Frontier:
@@ -139,7 +139,7 @@ def test_an_explanation_worked_out_by_hand() -> None:
     )
     assert str(frontier.explain_site(2, 0.0)) == ("site 2: 1 pages waiting, rank 1; its address is not known yet")
     assert str(frontier.explain_page(1, 0.0)) == (
-        "page 1: waiting (depth 0, 0 failed tries), rank 1, 1 pages of its site before it; it is waiting for its turn\n"
+        "page 1: waiting (depth 0, 0 failed tries), rank 1, 1 pages of its site before it; it is in the queue of its site\n"
         "site 0: 2 pages waiting, rank 1, 0 sites before it; it may be visited"
     )
     visited(frontier, FETCHED, 0.0)  # the visit ends at 1.0: site 0 is delayed until 16.0, its address until 3.0
@@ -174,8 +174,8 @@ def test_a_wait_without_a_known_end_has_no_moment() -> None:
     batch = small(batch=1)
     batch.next(0.0)
     rules = {
-        "its page budget is used up": budget.explain_site(0, 1.0),
-        "none of its pages is in this batch": batch.explain_site(1, 1.0),
+        "its page budget is used up:": budget.explain_site(0, 1.0),
+        "no page of it is in the current batch": batch.explain_site(1, 1.0),
         "its address is not known yet": batch.explain_site(2, 1.0),
     }
     for rule, explained in rules.items():
@@ -190,7 +190,7 @@ def test_a_page_under_revisit_is_explained_as_fetched_and_under_visit() -> None:
     assert isinstance(frontier.revisit(0, [0], 2.0), Visit)
     explained = frontier.explain_page(0, 3.0)
     assert (explained.life, explained.rule) == ("revisited", "it is fetched, and a visit is fetching it again")
-    assert explained.site.rule == "a visit is in progress, with a lease" and explained.site.wait_until == 602.0
+    assert explained.site.rule == "a visit is in progress and holds a lease" and explained.site.wait_until == 602.0
 
 
 def test_explaining_only_reads() -> None:

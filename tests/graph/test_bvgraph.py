@@ -91,7 +91,7 @@ ROWS = [[1, 2, 3, 4, 5], [2, 3, 4], [], [0, 1, 2, 3, 4, 5], [5], [0]]
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("nodes=6", "nodes=0", "web.properties, row 4: nodes is '0', must be in 1.."),
+        ("nodes=6", "nodes=0", "web.properties, row 4: nodes is '0'; it must be in 1.."),
         ("nodes=6", "nodes=-6", "row 4: nodes is '-6'"),
         ("nodes=6", "nodes=6000", "bytes cannot hold the 6000 pages"),
         ("nodes=6", "nodes=99999999999999999999", "nodes is '99999999999999999999'"),
@@ -99,7 +99,7 @@ ROWS = [[1, 2, 3, 4, 5], [2, 3, 4], [], [0, 1, 2, 3, 4, 5], [5], [0]]
         ("nodes=6", "nodes", "row 4: 'nodes' is not of the form NAME=VALUE"),
         ("arcs=16", "arcs=15", "web.graph, page 5, bit"),
         ("arcs=16", "arcs=17", "has 16 links, its properties say 17"),
-        ("arcs=16", "arcs=37", "arcs is '37', must be in 0..36"),
+        ("arcs=16", "arcs=37", "arcs is '37'; it must be in 0..36"),
         ("windowsize=7", "windowsize=x", "windowsize is 'x'"),
         (
             "compressionflags=",
@@ -108,7 +108,7 @@ ROWS = [[1, 2, 3, 4, 5], [2, 3, 4], [], [0, 1, 2, 3, 4, 5], [5], [0]]
         ),
         ("BVGraph\nversion", "EFGraph\nversion", "graphclass is 'it.unimi.dsi.webgraph.EFGraph', only BVGraph"),
         ("version=0", "version=0\nendianness=little", "endianness is 'little', only big"),
-        ("zetak=3", "zetak=0", "zetak is '0', must be in 1..40"),
+        ("zetak=3", "zetak=0", "zetak is '0'; it must be in 1..40"),
     ],
 )
 def test_wrong_properties_are_named(tmp_path: Path, old: str, new: str, message: str) -> None:

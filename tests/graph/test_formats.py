@@ -197,7 +197,7 @@ HUGE = "9" * 30
     ("files", "message"),
     [
         # edges between URLs
-        ({"w.tsv": ["http://a/ http://b/", "http://a/"]}, "w.tsv, row 2: 1 values, must be a source URL"),
+        ({"w.tsv": ["http://a/ http://b/", "http://a/"]}, "w.tsv, row 2: 1 values; give a source URL"),
         ({"w.tsv": ["http://a/ http://b/", ""]}, "w.tsv, row 2: 0 values"),
         ({"w.tsv": b"http://a/ http://b/\n# x\nhttp://\xff/ http://b/\n"}, "w.tsv, row 3: byte 8 is not UTF-8"),
         # SNAP
@@ -214,22 +214,25 @@ HUGE = "9" * 30
         # crawls
         ({"pages.tsv": PAGES}, "links.tsv (or links.tsv.gz) is missing"),
         ({"links.tsv": ["0\t1"]}, "pages.tsv (or pages.tsv.gz) is missing"),
-        ({"pages.tsv": [], "links.tsv": []}, "pages.tsv, row 1: '': must name the columns"),
-        ({"pages.tsv": ["#id\tname"], "links.tsv": []}, "row 1: must name the columns, separated by tabs"),
+        ({"pages.tsv": [], "links.tsv": []}, "pages.tsv, row 1: '': the first row must name the columns"),
+        (
+            {"pages.tsv": ["#id\tname"], "links.tsv": []},
+            "row 1: the first row must name the columns, separated by tabs",
+        ),
         ({"pages.tsv": [HEAD], "links.tsv": []}, "pages.tsv: has no fetched pages"),
         ({"pages.tsv": [*PAGES, "2\t1\thttp://c/"], "links.tsv": []}, "row 4: 3 values, but row 1 names 4 columns"),
-        ({"pages.tsv": [*PAGES, "7\t1\tx\thttp://c/"], "links.tsv": []}, "row 4: page 7, must be page 2"),
+        ({"pages.tsv": [*PAGES, "7\t1\tx\thttp://c/"], "links.tsv": []}, "row 4: page 7 in place of page 2"),
         ({"pages.tsv": [*PAGES, "2\t-1\tx\thttp://c/"], "links.tsv": []}, "row 4: '-1' is not an integer"),
         ({"pages.tsv": [*PAGES, "2\t1\tx\t"], "links.tsv": []}, "row 4: the URL is missing"),
         ({"pages.tsv": b"#id\turl\n0\thttp://\xff\n", "links.tsv": []}, "pages.tsv, row 2: byte 8 is not UTF-8"),
-        ({"pages.tsv": ["#id\tcrawled\turl", "0\t2\thttp://a/"], "links.tsv": []}, "crawled is '2', must be 0 or 1"),
+        ({"pages.tsv": ["#id\tcrawled\turl", "0\t2\thttp://a/"], "links.tsv": []}, "crawled is '2'; write 0 or 1"),
         ({"pages.tsv": PAGES, "links.tsv": ["0\t1", "1\t2"]}, "links.tsv, row 2: page 2, but pages are numbered 0..1"),
         ({"pages.tsv": PAGES, "links.tsv": ["0\t1", "", "1\t0"]}, "links.tsv, row 2: empty"),
         ({"pages.tsv": PAGES, "links.tsv": ["0\t-"]}, "links.tsv, row 1: '-' is not an integer"),
         ({"pages.tsv": PAGES, "links.tsv": [f"0\t{HUGE}"]}, f"links.tsv, row 1: '{HUGE}' is not an integer"),
         (
             {"pages.tsv": PAGES, "links.tsv": [], "uncrawled.tsv": ["#id\turl", "1\thttp://c/"]},
-            "must be page 2",
+            "in place of page 2",
         ),
         ({"pages.tsv": PAGES, "links.tsv.gz": b"x"}, "links.tsv.gz, row 1: not a gzip file"),
         # numbered tables
@@ -244,14 +247,14 @@ HUGE = "9" * 30
             "row 2: page 0, but pages are numbered 1..1",
         ),
         ({"w.dat": ["start end", "1"], "links.dat": ["link url", "1 http://a/"]}, "w.dat, row 2: 1 values"),
-        ({"w.dat": ["start end"], "links.dat": ["link url", "2 http://a/"]}, "row 2: page 2, must be page 1"),
+        ({"w.dat": ["start end"], "links.dat": ["link url", "2 http://a/"]}, "row 2: page 2 in place of page 1"),
         ({"w.dat": ["start end"], "links.dat": ["link url", "1 "]}, "links.dat, row 2: the URL is missing"),
         ({"w.dat": ["start end"], "links.dat": ["link url", "x http://a/"]}, "row 2: 'x' is not an integer"),
         ({"w.dat": ["start end"], "links.dat": ["link url"]}, "links.dat, row 2: missing"),
-        ({"w.dat": ["start end"], "links.dat": ["1 http://a/"]}, "links.dat, row 1: must be the heading `link url`"),
+        ({"w.dat": ["start end"], "links.dat": ["1 http://a/"]}, "links.dat, row 1: not the heading `link url`"),
         ({"w.dat": ["start end"], "links.dat": b"link url\n1 http://\xff\n"}, "links.dat, row 2: byte 8 is not UTF-8"),
         # page and link rows
-        ({"g": ["n 0 http://a/", "n 2 http://b/"]}, "g, row 2: page 2, must be page 1"),
+        ({"g": ["n 0 http://a/", "n 2 http://b/"]}, "g, row 2: page 2 in place of page 1"),
         ({"g": ["n 0 http://a/", "e 0 1"]}, "g, row 2: page 1, but pages are numbered 0..0"),
         ({"g": ["n 0 http://a/", "e 0"]}, "g, row 2: 1 values"),
         ({"g": ["n 0 http://a/", "e 0 -1"]}, "g, row 2: '-1' is not an integer"),

@@ -223,7 +223,7 @@ def test_any_page_is_explained(stopped: tuple[Path, int], capsys: Captured) -> N
     waiting = "select url from page where id not in (select page from fetch)"
     for part in read(folder).parts:
         assert run(["explain", str(folder), rows(part, waiting)[0][0]]) == 0
-        assert "its site at the last commit" in capsys.readouterr().out
+        assert "  its site: " in capsys.readouterr().out
         assert run(["explain", str(folder), next(iter(fetched(part)))]) == 0
         assert "fetch " in capsys.readouterr().out
 

@@ -74,7 +74,7 @@ def check_readers(folder: Path, home: str, capsys: Captured) -> None:
     assert len(sites(-1)) == SITES and sites(SITES - 1) == []
     capsys.readouterr()
     assert run(["explain", str(folder), home]) == 0
-    assert "policy residual-life: value now" in capsys.readouterr().out
+    assert "policy residual-life: value of a refetch now" in capsys.readouterr().out
     assert run(["report", str(folder)]) == 0
     assert "indexnow" in (folder / "report.html").read_text()
 
@@ -207,7 +207,11 @@ def check_moved_readers(folder: Path, homes: list[str], capsys: Captured) -> Non
     capsys.readouterr()
     assert run(["explain", str(folder), home]) == 0
     said = capsys.readouterr().out
-    assert "policy residual-life: value now" in said and "; 2 signals" in said and "refetched: never" not in said
+    assert (
+        "policy residual-life: value of a refetch now" in said
+        and "for this page: 2," in said
+        and "refetched: never" not in said
+    )
     assert run(["report", str(folder)]) == 0
     together = status_of_folder(folder)
     assert together.refresh is not None and together.refresh.endswith("at most 60 a second")
@@ -221,7 +225,7 @@ def check_beginnings(folder: Path, capsys: Captured) -> None:
     capsys.readouterr()
     assert crawl("--quiet", "--resume", folder, "--max-time", 2 * ALL_S) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"began at another time than {MANIFEST} beside it says" in line
+    assert f"its start time differs from that in {MANIFEST}" in line
     del was["began"]
     (folder / MANIFEST).write_text(json.dumps(was))
     with pytest.raises(ConfigError, match="cannot grow: an earlier version began it"):

@@ -137,7 +137,7 @@ def test_all_pages_of_a_site_have_its_level() -> None:
 
 def test_a_shared_link_is_refused() -> None:
     web = replace(some_web(), network=Network(bandwidth=1_000.0))
-    with pytest.raises(ConfigError, match="shared link"):
+    with pytest.raises(ConfigError, match="that connections share"):
         simulate_changing(web, STRATEGIES[0], Rules(), None)
 
 

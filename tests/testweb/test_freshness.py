@@ -85,7 +85,7 @@ def test_levels_are_measured_separately() -> None:
 
 
 def test_an_empty_window_is_refused() -> None:
-    with pytest.raises(ConfigError, match="is empty, must end after it begins"):
+    with pytest.raises(ConfigError, match="is empty; it must end after it begins"):
         measured({}, begin=10.0)
 
 

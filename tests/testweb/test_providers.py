@@ -93,7 +93,7 @@ def test_shares_of_levels_are_kept_exactly() -> None:
     ("settings", "hint"),
     [
         ({"levels": (("smrt", 1.0),)}, "did you mean 'smart'"),
-        ({"levels": (("smart", 0.7), ("super", 0.7))}, "add up to 1.4, must be at most 1"),
+        ({"levels": (("smart", 0.7), ("super", 0.7))}, "add up to 1.4; give shares with a sum of at most 1"),
         ({"levels": ("smart", "super")}, "2 levels for 3 sites"),
         ({"precision": 0.0}, "above 0"),
         ({"recall": 1.5}, "recall"),

@@ -198,7 +198,7 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
             type=count(1),
             help="For a graph without URLs: every N consecutive pages are one site.  [default: all pages are one site]",
         ),
-        click.option("--dangling", is_flag=True, help="Include pages that a crawl saw links to but did not fetch."),
+        click.option("--dangling", is_flag=True, help="Include pages that a crawl found links to but did not fetch."),
     ):
         command = option(command)
     return command
@@ -211,8 +211,8 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
     "--pagerank",
     "with_pagerank",
     is_flag=True,
-    help="Also show how PageRank is distributed: its correlation within sites, and the shares that home pages and the best"
-    " tenth of all pages have.",
+    help="Also show how PageRank is distributed: its correlation within sites, and the shares of it that home pages and the"
+    " best tenth of all pages have.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(path: Path, dangling: bool, ids_per_site: int | None, with_pagerank: bool, as_json: bool) -> None:

@@ -365,6 +365,10 @@ def _reason(error: Exception) -> str:
         return "a rank may not make lists, arrays or other objects"
     if "No conversion from none to float64" in str(error):
         return "a rank must return a number on every path, and this one has a path that returns none"
+    if "No conversion from" in str(error) and "return_value" in str(error):
+        return "a rank must return a number"
+    if isinstance(error, KeyError):
+        return f"there is no field {error}"
     lines = [line.strip() for line in _COLOURS.sub("", str(error)).splitlines()]
     reason = next((line for line in lines if line and not line.startswith("Failed in nopython mode")), "")
     return reason if type(error).__module__.startswith("numba.") else f"{type(error).__name__}: {reason}"

@@ -34,7 +34,7 @@ from trapline.frontier.layout import (
 from trapline.units import counted
 
 MAY_BE_VISITED = "it may be visited"
-WHY = {BY_DELAY: "its delay", BY_BACKOFF: "back-off", BY_ORDER: "Retry-After, or another request to wait"}
+WHY = {BY_DELAY: "its delay", BY_BACKOFF: "back-off", BY_ORDER: "Retry-After or another request for a longer delay"}
 LIFE = {
     UNKNOWN: "unknown",
     WAITING: "waiting",
@@ -92,7 +92,7 @@ def explain_site(frontier: Core, site: int, now: float) -> SiteExplanation:
     wait_until, rule = _site_rule(s, site, now)
     run = s.run[0]
     if rule == MAY_BE_VISITED and run.scores and 0 < run.rescore_at <= run.fetched:
-        wait_until, rule = math.inf, "new scores are due before any visit"
+        wait_until, rule = math.inf, "no visit begins before new scores are computed"
     before = _sites_before(frontier, site, now) if rule == MAY_BE_VISITED else None
     level = FRONT if s.queue[site, FRONT].waiting else s.queue.shape[1] - 1
     return SiteExplanation(
@@ -127,9 +127,9 @@ def _site_rule(s: FrontierState, site: int, now: float) -> tuple[float, str]:
     if record.place == UNRESOLVED or record.group < 0:
         return math.inf, "its address is not known yet"
     if front.waiting == 0:
-        return math.inf, "none of its pages is in this batch"
+        return math.inf, "no page of it is in the current batch"
     if front.limit < 1:
-        return math.inf, f"its page budget is used up ({record.taken} pages fetched or leased)"
+        return math.inf, f"its page budget is used up: {record.taken} pages are fetched or leased"
     return _time_rule(s, site, now)
 
 
@@ -202,11 +202,11 @@ def _page_rule(s: FrontierState, page: int, life: str) -> str:
         limit = run.depth_dynamic if record.marks & DYNAMIC else run.depth_static
         return f"no link to it was found within depth {limit}" if limit else "no fetched page links to it"
     if life == "waiting" and run.batch > 0 and not record.marks & CHOSEN:
-        return "not chosen for this batch"
+        return "it is not in the current batch"
     return {
-        "waiting": "it is waiting for its turn",
+        "waiting": "it is in the queue of its site",
         "leased": "a visit is fetching it",
         "fetched": "it is fetched",
         "revisited": "it is fetched, and a visit is fetching it again",
-        "gone": "it failed too often, was refused, or was fetched or taken over by another partition",
+        "gone": "it failed too often, was refused or left the scope, or another partition fetched it or owns it",
     }[life]

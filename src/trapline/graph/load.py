@@ -70,7 +70,7 @@ def load_graph(path: Path | str, options: LoadOptions | None = None) -> Graph:
     """Load the graph in a folder or file, or a sample by name. Raise `ConfigError`, which names file and row, if it cannot be read."""
     options, source = options or LoadOptions(), located(path)
     if options.ids_per_site is not None and options.ids_per_site < 1:
-        raise ConfigError(f"ids_per_site is {options.ids_per_site}, must be at least 1")
+        raise ConfigError(f"ids_per_site is {options.ids_per_site}; it must be at least 1")
     form, file = _found(source)
     for name, refusal in _REFUSALS.items():
         if getattr(options, name) and name not in form.OPTIONS:

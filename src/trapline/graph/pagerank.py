@@ -100,7 +100,7 @@ class Runs:
 
     def __init__(self, graph: Graph, damping: float = DAMPING) -> None:
         if not 0 <= damping < 1:
-            raise ConfigError(f"PageRank: damping is {damping}, must be at least 0 and below 1")
+            raise ConfigError(f"PageRank: damping is {damping}; it must be at least 0 and below 1")
         self._graph, self._damping = graph, damping
         self._rank, self._share = np.zeros(graph.pages), np.zeros(graph.pages)
         self._ends, self._sources = np.zeros(graph.pages, np.int64), np.empty(graph.links, np.int32)
@@ -118,7 +118,7 @@ class Runs:
         of one pass add up to less than `tolerance` times the sum of the ranks.
         """
         if not tolerance > 0:
-            raise ConfigError(f"PageRank: tolerance is {tolerance}, must be positive")
+            raise ConfigError(f"PageRank: tolerance is {tolerance}; it must be positive")
         graph, pages = self._graph, max(int(np.count_nonzero(known)), 1)
         base = (1.0 - self._damping) / pages
         _turn_round(graph.offsets, graph.targets, linking, self._ends, self._sources)
@@ -179,6 +179,6 @@ def _sound(start: Floats, pages: int) -> Floats:
     total = float(start.sum())
     if len(start) != pages or not 0 < total < np.inf or start.min() < 0:
         raise ConfigError(
-            f"PageRank: start has {len(start)} numbers with sum {total:g}, must be {pages} numbers, none negative, some positive"
+            f"PageRank: start has {len(start)} numbers with sum {total:g}; give {pages} numbers from 0 up, and not only zeros"
         )
     return np.asarray(start, dtype=np.float64) / total

@@ -46,7 +46,7 @@ class Partitioning:
         for suffix, partition in self.suffixes.items():
             if not 0 <= partition < self.partitions:
                 raise ConfigError(
-                    f"suffix {suffix!r}: no partition {partition}; give a number from 0 to {self.partitions - 1}"
+                    f"suffix {suffix!r}: there is no partition {partition}; give a number from 0 to {self.partitions - 1}"
                 )
 
     @property

@@ -5,6 +5,7 @@ The whole answer describes one moment: the last commit before the crawl was read
 """
 
 import math
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from pathlib import Path
@@ -27,7 +28,8 @@ from trapline.crawler.inspect.page_history import (
     site_account,
 )
 from trapline.errors import ConfigError
-from trapline.frontier import FETCHED
+from trapline.fetch import failure
+from trapline.frontier import FETCHED, REFUSED
 from trapline.frontier.explain import PageExplanation, SiteExplanation
 from trapline.parallel.folder.manifest import is_parallel, read
 from trapline.parallel.folder.merged import brought_up
@@ -105,17 +107,17 @@ def _page_past(account: PageHistory, delay_s: float) -> Iterator[str]:
     yield account.url
     yield f"  discovered: {_discovered(account)}"
     if account.extra_role is not None and not _is_extra_only(account):
-        yield f"  it is also a {account.extra_role}"
+        yield f"  other role: {account.extra_role}"
     if account.tries and account.site_before is not None:
         first, ready_at = account.tries[0], account.site_before + delay_s
         late_s = max(first.started - ready_at, 0.0)
-        late = f"the visit to this page began {duration(late_s)} after the delay of {delay_s:g} s had passed"
         stopped_s = sum(max(min(end, first.started) - max(at, ready_at), 0.0) for at, end in account.stops)
-        stopped = f"; for {duration(stopped_s)} of this time the crawl was stopped" if stopped_s else ""
-        yield f"  its site: the previous visit ended {_since(account.site_before, account.began)}; {late}{stopped}"
+        stopped = f"; the crawl was stopped for {duration(stopped_s)} of this time" if stopped_s else ""
+        yield f"  previous visit to its site: ended {_since(account.site_before, account.began)}"
+        yield f"  visit to this page: began {duration(late_s)} after the delay of {delay_s:g} s had passed{stopped}"
     yield from (f"  {line}" for line in _tries(account))
     if account.fetched_before is not None:
-        yield f"  fetched before it: {counted(account.fetched_before, 'page')} of its site"
+        yield f"  pages fetched earlier from this site: {account.fetched_before:,}"
     if account.abandoned_sites is not None and not account.fetched:
         yield f"  its site was abandoned {_abandoned(account.abandoned_sites, account.began)}"
 
@@ -128,37 +130,48 @@ def _tries(account: PageHistory) -> Iterator[str]:
     yield from (_tried(fetch, account) for fetch in shown)
     failed = [fetch for fetch in later if fetch.result != FETCHED]
     if later:
-        yield f"requested {len(later):,} more times, last {_since(later[-1].started, began)}; {len(failed):,} failed"
+        yield f"requested {len(later):,} more times, the last time {_since(later[-1].started, began)}; {len(failed):,} of these failed"
     yield from (f"last failure: {_tried(fetch, account)}" for fetch in failed[-1:])
 
 
 def _discovered(account: PageHistory) -> str:
     found, requested = account.discovery, account.tries[0].started if account.tries else math.inf
-    listed = f"listed by {account.listed_by}" if account.listed_by else "by a redirect or a signal"
-    origin = "a seed" if account.is_seed else account.extra_role or f"{listed}, not by a link of a fetched page"
+    listed = f"in the sitemap or feed {account.listed_by}" if account.listed_by else "by a redirect or a signal"
+    extra = f"as a {account.extra_role}" if account.extra_role else f"{listed}, not by a link of a fetched page"
+    origin = "as a seed" if account.is_seed else extra
     if found is None:
         return origin
-    others = f", and by {counted(found.others, 'other page')}" if found.others else ""
-    linked = f"linked by {found.url} ({_since(found.at, account.began)}){others}"
-    return linked if found.at <= requested and not account.is_seed else f"{origin}; later {linked}"
+    link = "links" if found.others == 1 else "link"
+    others = f"; {counted(found.others, 'other fetched page')} {link} to it too" if found.others else ""
+    linked = f"by a link on {found.url}, which was fetched {_since(found.at, account.began)}{others}"
+    return linked if found.at <= requested and not account.is_seed else f"{origin}; later also {linked}"
 
 
-_NOT_AS_A_PAGE = "requested, but not as a page: as a sitemap, feed or requisite, or as another site's robots.txt,"
+_NOT_AS_A_PAGE = "requested as a sitemap, feed, requisite or another site's robots.txt, and not as a page,"
 
 
 def _tried(fetch: Try, account: PageHistory) -> str:
     words = {
         FETCHED: "fetched",
-        RETURNED: "not answered and returned to the queue",
+        RETURNED: "requested, not answered and returned to the queue",
         OUT_OF_BAND: "requested" if _is_extra_only(account) else _NOT_AS_A_PAGE,
     }
     outcome = "redirected" if is_redirect(fetch.result, fetch.status) else words.get(fetch.result, "failed")
     if fetch.result == SITE_FAILED:
-        why = f"its site failed {_since(fetch.started, account.began)} ({fetch.error}, after {duration(fetch.total_s)})"
-        return f"{why}, so the page was not requested; {_place(fetch)}"
-    answer = f"status {fetch.status}, {bytes_shown(fetch.bytes)}" if fetch.status else fetch.error
-    server = f" from {fetch.address}" if fetch.address else ", no server contacted,"
-    return f"{outcome} {_since(fetch.started, account.began)}: {answer}{server} in {duration(fetch.total_s)}; {_place(fetch)}"
+        why = f"its site gave no connection or no robots.txt ({fetch.error} error after {duration(fetch.total_s)})"
+        return f"not requested {_since(fetch.started, account.began)}, because {why}; {_place(fetch)}"
+    if fetch.result == REFUSED and fetch.error == failure.ROBOTS:
+        return f"not requested {_since(fetch.started, account.began)}, because robots.txt forbids it; {_place(fetch)}"
+    return f"{outcome} {_since(fetch.started, account.began)}: {_answer(fetch)}; {_place(fetch)}"
+
+
+def _answer(fetch: Try) -> str:
+    if not fetch.status:
+        server = f"server {fetch.address}" if fetch.address else "no server was contacted"
+        return f"{fetch.error} error after {duration(fetch.total_s)}; {server}"
+    error = f" ({fetch.error} error)" if fetch.error not in ("", failure.HTTP) else ""
+    server = f" from {fetch.address}" if fetch.address else ""
+    return f"status {fetch.status}{error}, {bytes_shown(fetch.bytes)}{server} in {duration(fetch.total_s)}"
 
 
 def _place(fetch: Try) -> str:
@@ -173,7 +186,7 @@ def _site_past(account: SiteHistory) -> Iterator[str]:
         yield "  all visits failed before a request was sent" if all_failed else "  never visited"
     else:
         first, last = _since(account.first, account.began), _since(account.last, account.began)
-        yield f"  visits: {account.visits:,}, the first began {first}, the last ended {last}"
+        yield f"  visits: {account.visits:,}; the first began {first}; the last ended {last}"
     if account.abandoned_sites is not None:
         yield f"  abandoned {_abandoned(account.abandoned_sites, account.began)}"
 
@@ -206,29 +219,35 @@ def _present(reading: Reading, target: Target, progress: ExplainProgress) -> Ite
     if target.page is not None:
         page = frontier.explain_page(target.page, now)
         yield from _page_present(page)
-        yield from _site_present(page.site, reading, now)
+        yield from _site_present(page.site, reading, now, "its site")
     else:
-        yield from _site_present(frontier.explain_site(target.site, now), reading, now)
+        yield from _site_present(frontier.explain_site(target.site, now), reading, now, "at the last commit")
 
 
 def _page_present(page: PageExplanation) -> Iterator[str]:
     tries = f", {counted(page.tries, 'failed try').replace('trys', 'tries')}" if page.tries else ""
     yield f"  at the last commit: {page.life} (depth {page.depth}{tries}); {page.rule}"
     if page.key is not None:
-        yield f"  in the queue of its site: rank {page.key:g}, {counted(page.pages_before or 0, 'page')} before it"
+        before = counted(page.pages_before or 0, "page")
+        yield f"  queue of its site: {before} before this page, whose rank is {page.key:g}"
 
 
-def _site_present(site: SiteExplanation, reading: Reading, now: float) -> Iterator[str]:
-    rank = "" if site.rank is None else f", rank {site.rank:g}"
-    until = f", for another {duration(max(site.wait_until - now, 0.0))}" if math.isfinite(site.wait_until) else ""
+_SITE = re.compile(r"\bsite ([0-9]+)\b")  # as rules name another site
+
+
+def _site_present(site: SiteExplanation, reading: Reading, now: float, begin: str) -> Iterator[str]:
+    rank = "" if site.rank is None else f", site rank {site.rank:g}"
+    until = f" (for another {duration(max(site.wait_until - now, 0.0))})" if math.isfinite(site.wait_until) else ""
     until = until if holder(reading.folder) is not None else "; the crawl is not running"
-    yield f"  its site at the last commit: {counted(site.waiting, 'page')} waiting{rank}; {site.rule}{until}"
+    waiting = f"{counted(site.waiting, 'page')} waiting{rank}; " if site.waiting else ""
+    rule = _SITE.sub(lambda number: _origins(reading, (int(number[1]),))[0], site.rule)
+    yield f"  {begin}: {waiting}{rule}{until}"
     if site.sites_before:
         names = ", ".join(_origins(reading, site.first_before))
         more = ", ..." if site.sites_before > len(site.first_before) else ""
-        yield f"  to be visited before it: {counted(site.sites_before, 'site')} ({names}{more})"
+        yield f"  sites before it: {site.sites_before:,} ({names}{more})"
     elif site.sites_before == 0:
-        yield "  to be visited before it: no site, so it is next"
+        yield "  sites before it: none, so it is visited next"
 
 
 def _origins(reading: Reading, sites: tuple[int, ...]) -> list[str]:

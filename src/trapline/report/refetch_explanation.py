@@ -28,22 +28,25 @@ def refetch_lines(
     refresher = refresher_of(reading, refresh)
     yield from _history_lines(history)
     if page not in refresher:
-        yield "  refetch: never, because the page is gone or must not be fetched"
+        yield "  refetch: never, because the page no longer belongs to the crawl"
         return
     now = refresher.now
     yield from _lines(refresher.explain(page, now), refresh.policy, now)
 
 
 def _lines(known: dict[str, Any], policy: str, now: float) -> Iterator[str]:
-    yield f"  copy: {duration(now - known['last_crawl'])} old"
+    yield f"  copy: {duration(now - known['last_crawl'])} old at the last commit"
     popularity = (
-        "from its quality, because no accesses are known"
+        "from its quality, because the crawl knows no accesses"
         if known["by_quality"]
-        else f"from {known['accesses']:,} so far"
+        else f"from the accesses known so far ({known['accesses']:,})"
     )
     yield f"  expected accesses: {number(known['accesses_per_day'])} per day, estimated {popularity}"
-    yield f"  provider: {known['level']}; {counted(known['all_signals'], 'signal')}, {known['signals']:,} since the copy was fetched"
-    values = f"value now {_value(known['value'])}; value of recently refetched pages {_value(known['price'])}"
+    signals = f"signals for this page: {known['all_signals']:,}, of which {known['signals']:,} arrived after the copy was fetched"
+    yield f"  provider: level {known['level']}; {signals}"
+    values = (
+        f"value of a refetch now: {_value(known['value'])}; value of recently refetched pages: {_value(known['price'])}"
+    )
     due = known["due"]
     when = "now" if due <= now else f"in {duration(due - now)}" if due < math.inf else "when a signal arrives"
     yield f"  policy {policy}: {values}; due {when}"
@@ -62,14 +65,16 @@ def _history_lines(history: list[PageVersion]) -> Iterator[str]:
     """Yield how often the page was refetched, at which mean interval, and how often it had changed."""
     refetches = len(history) - 1
     if refetches < 1:
-        yield "  refetched: never so far"
+        yield "  refetched: not yet"
         return
     changed = sum(version.changed == 1 for version in history)
     not_modified = sum(version.status == 304 for version in history)
     gap_s = (history[-1].started - history[0].started) / refetches
-    change_gap = f", once in {duration(gap_s * refetches / changed)}" if changed else ""
-    gap = f"{duration(gap_s)} apart on average"
-    counts = f"changed {counted(changed, 'time')}{change_gap}; status 304 {counted(not_modified, 'time')}"
+    change_gap = f" (every {duration(gap_s * refetches / changed)} on average)" if changed else ""
+    gap = f"every {duration(gap_s)} on average"
+    counts = (
+        f"changed {counted(changed, 'time')}{change_gap}; not modified (status 304) {counted(not_modified, 'time')}"
+    )
     yield f"  refetched: {counted(refetches, 'time')}, {gap}; {counts}"
 
 
@@ -82,9 +87,9 @@ def trust_lines(
     compile_kernels()
     channels = [trust for trust in trust_of(refresher_of(reading, refresh)) if trust.site == site]
     if not channels:
-        yield "  signals: none from its provider so far"
+        yield "  signals: its provider has sent none so far"
     for trust in channels:
-        yield f"  {trust.channel}{'' if trust.verified else ', unverified'}: {_trusted(trust)}"
+        yield f"  {trust.channel}{'' if trust.verified else ' (unverified)'}: {_trusted(trust)}"
 
 
 def _trusted(trust: Trust) -> str:
@@ -92,16 +97,16 @@ def _trusted(trust: Trust) -> str:
         return _published(trust)
     received = f"{counted(trust.signals, 'signal')} received"
     if not trust.judged_by:
-        return f"{received}, none checked so far; {trust.precision:.0%} are expected to be true"
-    checked = f"{trust.confirmed:.0f} of {trust.judged_by:.0f} that were checked were true"
-    expected = f"{trust.precision:.0%} are expected to be true, and to announce {trust.recall:.0%} of its changes"
-    struck_out = "; struck out: they are ignored" if trust.struck_out else ""
-    return f"{received}, {checked}; {expected}{struck_out}"
+        return f"{received}, none checked so far; estimate: {trust.precision:.0%} are true"
+    checked = f"checked: {trust.judged_by:.0f}, of which {trust.confirmed:.0f} were true"
+    expected = f"estimate: {trust.precision:.0%} are true, and {trust.recall:.0%} of all changes are announced"
+    struck_out = "; too many were false, so the crawl ignores this channel" if trust.struck_out else ""
+    return f"{received}; {checked}; {expected}{struck_out}"
 
 
 def _published(trust: Trust) -> str:
     published = "update times published, no signals so far"
     if not trust.promised:
-        return f"{published}; not checked yet"
-    kept = f"{trust.kept:.0f} of {trust.promised:.0f} published times were right"
-    return f"{published}; {kept}, {trust.kept_share:.0%} are expected to be"
+        return f"{published}; none of these times was checked yet"
+    kept = f"{trust.kept:.0f} of {trust.promised:.0f} checked times were right"
+    return f"{published}; {kept}; estimate: {trust.kept_share:.0%} are right"

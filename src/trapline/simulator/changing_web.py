@@ -158,10 +158,11 @@ class Timing:
     def __init__(self, servers: Servers, network: Network, seed: int) -> None:
         if network.bandwidth < NO_LIMIT and not network.per_connection:
             raise ConfigError(
-                "a web that changes cannot have a shared link yet: set per_connection, or bandwidth to no limit"
+                "a changing web does not support a bandwidth limit that connections share;"
+                " limit each connection (--bandwidth-per connection), or omit the limit"
             )
         if network.robots:
-            raise ConfigError("a web that changes has no robots.txt files yet: set robots to False")
+            raise ConfigError("a changing web does not support robots.txt files; set robots to False")
         self._network, self._seed = network, seed
         self._connection_s, self._latency_s = _values(servers.connection_s), _values(servers.latency_s)
         self._speed, self._size = _values(servers.speed), _values(servers.size)

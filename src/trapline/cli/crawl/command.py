@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @with_config("Crawl")
 @bundled("requested", as_typed, *SECTIONS)
 def crawl(urls: tuple[str, ...], requested: Requested) -> int:
-    """Crawl the web from these URLs into a folder: WARC files, an index, a database, a summary.
+    """Crawl the web from these URLs, and write a folder with WARC files, an index, a database and a summary.
 
     Ctrl-C stops cleanly. --resume DIR continues the crawl, even after a crash. A TIME is in seconds or has a unit: 250ms, 2min, 1h. A
     SHARE is 0.05 or 5%. Defaults are in brackets.

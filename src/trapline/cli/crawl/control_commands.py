@@ -35,17 +35,17 @@ _SITES = click.argument("sites", metavar="SITE...", nargs=-1, required=True)
 def control() -> None:
     """Pause, continue or stop the crawl that runs in DIR, or change its sites and seeds.
 
-    Each command waits for the answer of the crawl and prints it. A crawl of several processes accepts the same actions. crawl.log records
-    them. For a crawl that does not run, give options to `trapline crawl --resume DIR` instead.
+    Each command waits for the answer of the crawl and prints it. A crawl of several processes accepts the same actions. The crawl records
+    each action in crawl.log. For a crawl that does not run, give options to `trapline crawl --resume DIR` instead.
     """
 
 
 @control.command(PAUSE)
 @_FOLDER
 def pause(folder: Path) -> None:
-    """Pause the crawl. Pages that were requested already still arrive.
+    """Pause the crawl. Pages that it has already requested still arrive.
 
-    The time of --max-time goes on. A crawl that is resumed with --resume is not paused.
+    The pause counts towards --max-time. If you stop a paused crawl, `trapline crawl --resume DIR` continues it without the pause.
     """
     _action(folder, PAUSE)
 
@@ -68,7 +68,7 @@ def stop(folder: Path) -> None:
 @_FOLDER
 @_SITES
 def block(folder: Path, sites: Sequence[str]) -> None:
-    """Send no more requests to these sites. Their pages wait until `unblock`, also after --resume.
+    """Send no more requests to these sites. Their pages wait until you unblock the sites, even if the crawl is resumed in between.
 
     SITE is a host such as example.org, or *.example.org for all hosts below it.
     """
@@ -79,7 +79,7 @@ def block(folder: Path, sites: Sequence[str]) -> None:
 @_FOLDER
 @_SITES
 def unblock(folder: Path, sites: Sequence[str]) -> None:
-    """Visit blocked sites again, and sites that were abandoned after failures.
+    """Visit sites again that were blocked, or abandoned after failures.
 
     SITE is a host such as example.org, or *.example.org for all hosts below it.
     """
@@ -91,7 +91,7 @@ def unblock(folder: Path, sites: Sequence[str]) -> None:
 @click.argument("site", metavar="SITE")
 @click.argument("delay_s", metavar="TIME", type=seconds())
 def delay(folder: Path, site: str, delay_s: float) -> None:
-    """Set the delay between two visits to a site. A longer Crawl-delay in its robots.txt still holds.
+    """Set the delay between two visits to a site. A longer Crawl-delay in the site's robots.txt still holds.
 
     SITE is a host such as example.org, or *.example.org for all hosts below it.
     """
@@ -103,7 +103,7 @@ def delay(folder: Path, site: str, delay_s: float) -> None:
 @click.argument("urls", metavar="[URL]...", nargs=-1)
 @click.option("--seeds", "file", type=click.Path(path_type=Path), metavar="FILE", help="File with URLs, one per line.")
 def add_seeds(folder: Path, urls: Sequence[str], file: Path | None) -> None:
-    """Add seeds. Their hosts or domains are in scope from now on, as those of the first seeds are."""
+    """Add seeds. Their hosts (with --scope domain: their domains) join the scope, like those of the first seeds."""
     for part in _parts(seed_urls(urls, file)):
         _action(folder, ADD_SEEDS, urls=part)
 

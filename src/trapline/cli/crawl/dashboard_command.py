@@ -26,7 +26,13 @@ def _print_grafana(context: click.Context, option: click.Parameter, wanted: bool
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--listen", metavar="HOST:PORT", default=LISTEN, help=f"Address and port of the dashboard. [{LISTEN}]")
 @click.option("--token-file", type=_FILE, metavar="FILE", help="File with the token that browsers must send.")
-@click.option("--allow-host", "allow_hosts", multiple=True, metavar="NAME", help="Also accept this Host. Repeatable.")
+@click.option(
+    "--allow-host",
+    "allow_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Also accept requests whose Host header has this name. Repeatable.",
+)
 @click.option("--read-only", is_flag=True, help="Show everything, but accept no actions such as pause or block.")
 @click.option(
     "--print-grafana",
@@ -41,8 +47,9 @@ def dashboard(
 ) -> None:
     """Show the crawls in these folders in the browser, while they run or afterwards. Ctrl-C ends the dashboard.
 
-    On another address than loopback, browsers need a token: that of --token-file or of the variable TRAPLINE_TOKEN, or a new one in the
-    URL that is printed. Metrics for Prometheus are at /metrics. See docs/how-to/dashboard.md.
+    On an address other than loopback, browsers need a token. It comes from --token-file or from the environment variable TRAPLINE_TOKEN.
+    If neither is given, the dashboard makes a token and prints it as part of its URL. Metrics for Prometheus are at /metrics. See
+    docs/how-to/dashboard.md.
     """
     from trapline.crawler.files.layout import check_crawl
     from trapline.dashboard.folder_reader import parts_of, read_folder

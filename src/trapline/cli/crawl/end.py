@@ -91,7 +91,7 @@ def _to_rejected(summary: dict[str, Any]) -> str:
     from trapline.crawler.inspect.summary import REJECTED
 
     rejected = summary["rejected_links"]
-    return f" to URLs that are rejected: {counts(rejected, REJECTED)}" if rejected else ""
+    return f" to URLs that the crawl rejects: {counts(rejected, REJECTED)}" if rejected else ""
 
 
 def _print(lines: str, summary: dict[str, Any], given: dict[str, Any]) -> None:
@@ -110,7 +110,7 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
             f"{counted(summary['pages_fetched'], 'page')}, {bytes_shown(summary['bytes'])}, {counted(summary['errors'], 'error')} in"
             f" {duration(summary['seconds'])}: {three_digits(summary['pages_per_second'])} pages/s;"
             f" stopped by: {stopped_by(summary['stopped_by'])}",
-            f"{counted(summary['urls_known'], 'URL')} known on {counted(summary['sites'], 'site')}{_besides(summary)};"
+            f"{counted(summary['urls_known'], 'URL')} known{_besides(summary)} on {counted(summary['sites'], 'site')};"
             f" politeness violations: {summary['politeness_violations']}",
             *_errors(summary, folder),
             *_followed(summary),
@@ -128,12 +128,13 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
 
 def _errors(summary: dict[str, Any], folder: Path) -> Iterator[str]:
     if summary["errors"]:
-        yield f"errors: {counts(summary['errors_by_kind'], {})}; for the URLs of the last ones, run: trapline status {folder}"
+        yield f"errors: {counts(summary['errors_by_kind'], {})}; to see the URLs of the latest ones, run: trapline status {folder}"
 
 
 def _besides(summary: dict[str, Any]) -> str:
     """Return the number of redirects, which are URLs and no pages."""
-    return f", with {counted(summary['redirects'], 'redirect')}" if summary["redirects"] else ""
+    redirects = summary["redirects"]
+    return f" ({redirects:,} of them {'redirects' if redirects == 1 else 'redirect'})" if redirects else ""
 
 
 def _followed(summary: dict[str, Any]) -> Iterator[str]:
@@ -163,7 +164,7 @@ def _parallel(summary: dict[str, Any]) -> Iterator[str]:
     if "mode" in summary:
         again = f"; overlap: {summary['overlap']:.3f}" if summary["mode"] == CROSS_OVER else ""
         yield (
-            f"{counted(summary['processes'], 'partition')}, mode {summary['mode']} by {summary['partition']};"
+            f"{counted(summary['processes'], 'partition')}; mode: {summary['mode']}; partition function: {summary['partition']};"
             f" URLs exchanged: {summary['urls_exchanged']:,}, {summary['urls_exchanged_per_page']:.3f} per page{again}"
         )
 
@@ -194,8 +195,8 @@ def _listed(summary: dict[str, Any]) -> Iterator[str]:
     if summary["lists_read"]:
         rejected = summary["rejected_entries"]
         yield (
-            f"sitemaps and feeds: {summary['lists_read']:,} read, which list {counted(summary['pages_listed'], 'page')};"
-            f" found only there: {summary['pages_only_listed']:,} ({summary['pages_only_listed_fetched']:,} fetched)"
+            f"sitemaps and feeds: {summary['lists_read']:,} read; pages listed: {summary['pages_listed']:,};"
+            f" pages found only there: {summary['pages_only_listed']:,}, of which {summary['pages_only_listed_fetched']:,} fetched"
             + (f"; rejected entries: {counts(rejected, REJECTED)}" if rejected else "")
         )
 

@@ -12,7 +12,7 @@ from trapline.terminal import say
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("what", metavar="URL|SITE")
 def explain(folder: Path, what: str) -> None:
-    """Explain why the crawl in DIR fetched a page when it did, or why the page is still waiting. For a SITE, show its state.
+    """Explain when and why the crawl in DIR fetched a page, or why the page is still waiting. For a SITE, show its state.
 
     A SITE is written without a path: example.org, or https://example.org.
     """

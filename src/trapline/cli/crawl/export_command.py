@@ -33,7 +33,7 @@ UNREADABLE = 1  # exit code
     "output",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Folder to write to; -: one table as csv or jsonl to stdout.  [default: DIR/export]",
+    help="Folder to write to, or - to write one table as csv or jsonl to stdout.  [default: DIR/export]",
 )
 @click.option(
     "--rows-per-file",
@@ -54,9 +54,8 @@ def export(
 ) -> int:
     """Export tables of the crawl in DIR, finished or running, for pandas, DuckDB and other programs.
 
-    Tables: pages, requisites, fetches, sites, links (with anchor text), text (with titles). Without a TABLE, all are exported. Exits with
-    status 1
-    if records in the archives could not be read.
+    Tables: pages, requisites, fetches, sites, links (with anchor text), text (with titles). Without TABLE, the command exports
+    all tables. Exits with status 1 if records in the archives could not be read.
     """
     tables = tuple(dict.fromkeys(tables)) or TABLES
     if output == STDOUT:

@@ -46,7 +46,7 @@ CRAWL = Section(
             "connections",
             count(1, 100_000),
             CONNECTIONS,
-            "Connections open at once, per process (r in the papers).",
+            "Maximum number of connections open at once, per process (r in the papers).",
         ),
         (
             "--processes",
@@ -61,7 +61,7 @@ CRAWL = Section(
             "handler",
             (str, "MODULE:FUNCTION"),
             None,
-            "Call this function for each page. Also FILE.py:FUNCTION; see docs/crawl.md.",
+            "Call this function for each page. FILE.py:FUNCTION works too; see docs/crawl.md.",
         ),
         ("--max-pages", "max_pages", count(1), None, "Stop after this many pages. [unlimited]"),
         ("--max-time", "max_seconds", seconds(), None, "Stop after this time. [unlimited]"),
@@ -104,7 +104,7 @@ SCOPE = Section(
 REFRESH = Section(
     "Refresh (refetching pages)",
     (
-        ("--refresh", "refresh", None, False, "Also refetch pages, while new pages are still waiting."),
+        ("--refresh", "refresh", None, False, "Also refetch pages while new pages are waiting."),
         ("--continuous", "continuous", None, False, "Keep refreshing when no new page is left. Implies --refresh."),
         (
             "--refresh-policy",
@@ -132,7 +132,7 @@ REFRESH = Section(
             "refresh_price",
             real(),
             None,
-            "Refetch pages whose value is at least this before fetching new pages. [off]",
+            "Before new pages, refetch the pages whose value is at least this. [off]",
         ),
         (
             "--refresh-rate",
@@ -173,7 +173,7 @@ REQUESTS = Section(
     (
         ("--contact", "contact", (str, "URL"), "", "URL that tells site owners who you are. It is added to the user agent."),
         ("--user-agent", "user_agent", (str, "TEXT"), "", "User agent. --contact is added to it. [trapline/VERSION]"),
-        ("--robots-token", "robots_token", (str, "TOKEN"), "trapline", "Obey the rules that robots.txt files have for this name."),
+        ("--robots-token", "robots_token", (str, "TOKEN"), "trapline", "Product token: obey the robots.txt rules for this name."),
         ("--header", "headers", Many("NAME:VALUE"), (), "Header to send with every request. Put secrets into --credentials. Repeatable."),
         (
             "--credentials", "credentials", (_FILE, "FILE"), None,
@@ -214,7 +214,7 @@ SHOWN = Section(
             "log_level",
             (click.Choice(LEVELS), "LEVEL"),
             "info",
-            "Least level of events in crawl.log: debug, info, warning or error.",
+            "Log events of this level and above: debug, info, warning or error.",
         ),
         (
             "--log-format",
@@ -228,7 +228,7 @@ SHOWN = Section(
             "log_bytes",
             amount(),
             100_000_000,
-            "Begin a new crawl.log at this size; 10 older ones are kept. [100 MB]",
+            "Begin a new crawl.log at this size; the crawl keeps 10 older ones. [100 MB]",
         ),
         ("--json", "as_json", None, False, "Print the summary as JSON."),
     ),

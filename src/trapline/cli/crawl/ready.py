@@ -190,7 +190,7 @@ def refuse_others(urls: tuple[str, ...]) -> None:
     from trapline.crawler.files.changed_options import refuse_unchangeable
 
     if urls:
-        raise ConfigError(f"{urls[0]}: --resume continues the crawl with its own seed URLs; give no URL")
+        raise ConfigError(f"{urls[0]}: --resume continues the crawl with its own seed URLs; omit the URL")
     for param in click.get_current_context().command.params:
         name = param.name or ""
         if name in _OF_A_RUN or not is_given(name):

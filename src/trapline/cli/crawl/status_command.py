@@ -103,7 +103,7 @@ def _state(found: "FolderStatus", folder: Path) -> str:
         return f"running (process {found.process}), as of {duration(found.age_s)} ago"
     ago = f"{duration(found.age_s)} ago" if found.at else "before the first fetch"
     if found.state == ENDED:
-        return f"ended {ago}: {stopped_by(found.stopped_by)}"
+        return f"ended {ago}; stopped by: {stopped_by(found.stopped_by)}"
     return f"broken off {ago}; continue with: trapline crawl --resume {folder}"
 
 
@@ -116,7 +116,9 @@ def _refetches(found: "FolderStatus") -> str:
 def _signals(found: "FolderStatus") -> str:
     if found.refresh is None:
         return ""
-    accesses = f"accesses in {counted(found.access_counts, 'page-hour')}" if found.access_counts else "no accesses"
+    accesses = (
+        f"{counted(found.access_counts, 'hourly access count')} of pages" if found.access_counts else "no accesses"
+    )
     return f"{found.signals:,} received; {accesses}"
 
 

@@ -27,7 +27,7 @@ PROBLEMS = 1  # exit code
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def verify(folder: Path, repair: bool, as_json: bool, quiet: bool) -> int:
-    """Check that the archives, index, database and snapshots of the crawl in DIR are undamaged and agree.
+    """Check that the archives, index, database and snapshots of the crawl in DIR are undamaged and agree with each other.
 
     Reads every byte of the archives. Prints one line per problem. Exits with status 0 if the folder is sound, and with 1 if problems
     were found. With --repair, exits with 1 only if data was lost or a problem could not be repaired. Refuses the folder of a running crawl.

@@ -110,8 +110,8 @@ def _refetched(status: "CrawlStatus", per_s: float) -> Iterator[tuple[str, str, 
     refetched = status.refetches
     if refetched is not None:
         changed = f"{refetched.changed / max(refetched.fetched, 1):.0%} of refetched pages"
-        hours = counted(refetched.signals.access_counts, "page-hour")
-        accesses = "no accesses" if refetched.by_quality else f"accesses in {hours}"
+        hours = counted(refetched.signals.access_counts, "hourly access count")
+        accesses = "no accesses" if refetched.by_quality else f"{hours} of pages"
         received = f"{counted(refetched.signals.signals, 'signal')}, {accesses}"
         yield ("refetched", f"{refetched.fetched:,}", f"{three_digits(per_s)}/s", "changed", f"{changed}; {received}")
 
@@ -217,7 +217,7 @@ def _lines(stream: TextIO) -> "Iterator[Show]":
         if now >= due_at:
             due_at = now + _EVERY_S
             lines.append(line(status, refetches_per_s))
-            if status.pace and (now >= pace_at or status.pace.limit != limit):
+            if status.pace and status.pace.pages and (now >= pace_at or status.pace.limit != limit):
                 pace_at, limit = now + _PACE_EVERY_S, status.pace.limit
                 lines.append(f"pace: {status.pace.text}")
                 answered = ""

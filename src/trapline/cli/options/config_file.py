@@ -58,7 +58,7 @@ def _read(context: click.Context, _: click.Parameter, file: Path | None) -> None
     for key, value in table.items():
         param = params.get(key.replace("_", "-"))
         if param is None and isinstance(value, dict):
-            raise ConfigError(f"--config {file}: [{key}]: options belong to no table; remove this line")
+            raise ConfigError(f"--config {file}: [{key}]: options must not be in a table; remove this line")
         if param is None or param.name is None:
             raise ConfigError(f"--config {file}: there is no option {key!r}; {nearest(key, params)}")
         if param.name in found:
@@ -77,14 +77,18 @@ def site_tables() -> dict[str, dict[str, Any]]:
 def _site_settings(where: str, table: Any) -> dict[str, Any]:
     """Return the settings of a site. Times may have units; everything else is checked with the other settings of the crawl."""
     if not isinstance(table, dict):
-        raise ConfigError(f"{where}: no table; write its settings in lines below it")
+        raise ConfigError(f"{where}: not a table; write its settings in lines below it")
+    return {
+        key: _time(where, key, value) if key in ("delay", "pause") and isinstance(value, str) else value
+        for key, value in table.items()
+    }
+
+
+def _time(where: str, key: str, text: str) -> float:
     try:
-        return {
-            key: _TIME.convert(value, None, None) if key in ("delay", "pause") and isinstance(value, str) else value
-            for key, value in table.items()
-        }
+        return float(_TIME.convert(text, None, None))
     except click.BadParameter as error:
-        raise ConfigError(f"{where}: {error.message}") from None
+        raise ConfigError(f"{where}: {key}: {error.message.rstrip('.')}") from None
 
 
 def name_of(param: click.Parameter) -> str:

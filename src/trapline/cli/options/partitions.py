@@ -67,7 +67,7 @@ PARTITIONS = Section(
             "suffixes",
             (str, "END=P,..."),
             "",
-            "Partition number of each host name suffix, for --partition suffix: edu=0,org=1.",
+            "For --partition suffix: partition of each host name suffix, such as edu=0,org=1.",
         ),
         (
             "--random-seeds",
@@ -89,15 +89,21 @@ EXCHANGE = Section(
             "filter_size",
             count(0),
             0,
-            "Number of sent URLs that a partition remembers, so as not to send them again.",
+            "Number of sent URLs that a partition remembers. It does not send these again.",
         ),
-        ("--filter-policy", "filter_policy", (str, "lru|popular"), "lru", "Which remembered URLs to drop first."),
+        (
+            "--filter-policy",
+            "filter_policy",
+            (str, "lru|popular"),
+            "lru",
+            "Which remembered URLs to drop first: those found least recently (lru) or least often (popular).",
+        ),
         (
             "--replicate",
             "replicate",
             count(0),
             0,
-            "Number of most-linked URLs that every partition knows (m in the papers).",
+            "Number of most-linked URLs that every partition knows from the start (m in the papers).",
         ),
     ),
 )
@@ -129,19 +135,19 @@ LIVE = Section(
         *(row for row in PARTITIONS.rows if row[1] == "suffixes"),
         (
             "--exchange-every", "exchange_every", count(1), None,
-            "Pages that a process fetches between two exchanges. [at most 48]",
+            "Pages that a process fetches between two exchanges. [48 or fewer, at each commit]",
         ),
         (
             "--replicate", "replicate", count(1, MOST_REPLICATED), None,
-            "Add the N most linked URLs of --in-links to the seeds. They are never exchanged.",
+            "Give all processes the N most linked URLs of --in-links; never exchange them.",
         ),
         (
             "--in-links", "in_links", (click.Path(path_type=Path, exists=True), "DIR"), None,
-            "Folder of an older crawl, or graph with URLs, whose links --replicate counts.",
+            "Older crawl (its folder), or graph with URLs, in which --replicate counts links.",
         ),
         (
             "--own-hosts", "own_hosts", Many("HOST"), (),
-            "HOST and subdomains are yours: crawl only them; delays hold per process. Repeatable.",
+            "Crawl only your own HOST and its subdomains; see docs/parallel.md. Repeatable.",
         ),
     ),
 )  # fmt: skip

@@ -133,7 +133,13 @@ QUALITY = Section(
 CRAWL = Section(
     "Crawl",
     (
-        ("--connections", "connections", count(1), CONNECTIONS, "Connections open at once (r in the papers)."),
+        (
+            "--connections",
+            "connections",
+            count(1),
+            CONNECTIONS,
+            "Maximum number of connections open at once (r in the papers).",
+        ),
         ("--max-pages", "max_pages", count(1), None, "Stop after this many pages. [unlimited]"),
         ("--seeds", "seeds", (_FILE, "FILE"), None, "File with one seed URL or page number per line. [all home pages]"),
         ("--seed", "seed", count(0), 0, "Random seed of strategies, servers and failures."),

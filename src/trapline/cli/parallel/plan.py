@@ -37,7 +37,7 @@ _CRAWL = Section(
             "web_pages",
             count(1, 10**13),
             None,
-            "Number of pages of the web, if --pages is fewer: the best of them. [same as --pages]",
+            "Number of pages of the whole web. The crawl fetches the best --pages of them. [same as --pages]",
         ),
     ),
 )
@@ -103,11 +103,11 @@ class PlanOptions:
 @bundled("options", PlanOptions, _CRAWL, _MACHINES, _GRAPH)
 @_OUTPUT
 def plan(options: PlanOptions, as_json: bool) -> None:
-    """Plan a crawl: how many processes it needs, their mode, the coverage, and how often they exchange URLs.
+    """Plan a crawl: the number and mode of its processes, its coverage, and how often the processes exchange URLs.
 
-    The plan follows Cho and Garcia-Molina (2002), with costs measured on Trapline; see docs/parallel-plan.md. It leaves out the
-    delays of politeness. With them, a large site takes long, however many processes there are.
-    The last row of the table is the command to run.
+    The plan follows Cho and Garcia-Molina (2002), with costs measured on Trapline; see docs/parallel-plan.md. It ignores politeness
+    delays. Because of these delays, a large site takes a long time even with many processes. The last row of the table is the
+    command to run.
     """
     from trapline.parallel.simulated import planning
 
@@ -128,7 +128,9 @@ def _simulated(path: Path, ids_per_site: int | None, processes: int) -> "Expecte
     from trapline.parallel.simulated.planning import rehearse
 
     if processes > MOST_PROCESSES:
-        raise ConfigError(f"{processes} processes are more than can be simulated ({MOST_PROCESSES}); omit --graph")
+        raise ConfigError(
+            f"{processes} processes are needed, but at most {MOST_PROCESSES} can be simulated; omit --graph"
+        )
     compile_kernels()
     with Progress("loading", plain_every_s=2.0) as progress:
         graph = load_graph(path, LoadOptions(False, ids_per_site, progress.update))
@@ -149,7 +151,7 @@ def _shown(found: "CrawlPlan", path: Path | None) -> str:
         ("processes", f"{found.processes:,}, each with {_link(task.link_bytes_per_s)}"),
         ("mode", found.mode),
         ("coverage", f"{found.coverage:.1%} ({source})"),
-        *(("other mode", f"{mode} {coverage:.1%}") for mode, coverage in found.other_modes.items()),
+        *(("other mode", f"{mode}: coverage {coverage:.1%}") for mode, coverage in found.other_modes.items()),
         ("exchanges", _exchanges(found)),
     ]  # fmt: skip
     if found.processes < found.needed:
@@ -177,7 +179,7 @@ def _exchanges(found: "CrawlPlan") -> str:
     every, share = duration(found.exchange_every_s), found.exchange_share
     share_of_bytes = f"{share:.2%}" if share >= _LEAST_SHOWN else f"under {_LEAST_SHOWN:.2%}"
     sent = f"{found.expected.urls_per_page:.2f} URLs per page, {share_of_bytes} of the page bytes"
-    return f"{found.exchanges} per process are enough, one every {every}: {sent}"
+    return f"{found.exchanges} per process are enough (one every {every}); they send {sent}"
 
 
 def _command(found: "CrawlPlan") -> str | None:

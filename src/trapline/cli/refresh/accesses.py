@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from trapline.errors import ConfigError
-from trapline.signals.access_log import CHANNEL, COUNTED, ELSEWHERE, AccessCounts
+from trapline.signals.access_log import BAD, CHANNEL, COUNTED, ELSEWHERE, NOT_A_VISIT, ROBOTS, AccessCounts
 from trapline.terminal import say
 from trapline.units import counted
 
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 _MOST_LINE = 64 * 1024
 _GZIP = b"\x1f\x8b"
+_REJECTED = {
+    BAD: "in another format",
+    ROBOTS: "of crawlers",
+    NOT_A_VISIT: "not visits",
+    ELSEWHERE: "of an unknown site",
+}  # lines that are not counted, in words
 
 
 class KnownAccesses(NamedTuple):
@@ -51,11 +57,11 @@ class AccessLogFile(NamedTuple):
 @click.option("--robots", is_flag=True, help="Also count requests of crawlers and of clients without a user agent.")
 @click.option("--again", is_flag=True, help="Count the log again, even if it was read before.")
 def accesses(folder: Path, logs: Sequence[str], site: str, robots: bool, again: bool) -> None:
-    """Read access logs, to learn how often people access the pages of the crawl in DIR. LOG may be gzipped, or - for stdin.
+    """Read access logs, to learn how often people access the pages of the crawl in DIR.
 
-    A LOG is in the combined log format of web servers, or each line has a URL, a tab, and a count or a time in seconds since 1970.
-    The crawl adds up all accesses and ignores when they happened, so the logs of all sites must cover the same period. See
-    docs/signals.md.
+    LOG is a plain or gzipped file, or - for stdin. It is in the combined log format of web servers, or each line has a URL, a tab,
+    and a count or a time in seconds since 1970. The crawl adds up all accesses and ignores when they happened, so the logs of all
+    sites must cover the same period. See docs/signals.md.
     """
     from trapline.crawler.files.layout import connect
     from trapline.parallel.folder.merged import brought_up
@@ -139,28 +145,32 @@ def _refuse_useless(found: Sequence[AccessLogFile], known: dict[str, KnownAccess
             raise ConfigError(_nothing_counts(log))
     if not any(accesses.signals for accesses in known.values()):
         names, (url, _) = ", ".join(log.name for log in found), next(iter(found[0].accesses.counts))
-        raise ConfigError(
-            f"{names}: the crawl knows none of the pages, for example not {url}; give the log of a crawled site"
-        )
+        raise ConfigError(f"{names}: the crawl knows none of its pages, such as {url}; give the log of a crawled site")
 
 
 def _nothing_counts(log: AccessLogFile) -> str:
     lines = log.accesses.lines
     if lines[ELSEWHERE]:
         return f"{log.name}: its lines do not name the site; give it, such as --site https://example.org"
-    rejected = ", ".join(f"{count:,} {what}" for what, count in lines.items()) or "the log is empty"
+    rejected = (
+        ", ".join(f"{count:,} {_REJECTED.get(what, what)}" for what, count in lines.items()) or "the log is empty"
+    )
     return f"{log.name}: no line can be used ({rejected}); give an access log, or a file whose lines have a URL, a tab, and a count or time"
 
 
 def _say(log: AccessLogFile, known: KnownAccesses, folder: Path) -> None:
     lines, total = log.accesses.lines, sum(signal.p for signal in known.signals)
     pages = counted(len({signal.url for signal in known.signals}), "page")
-    rejected = ", ".join(f"{count:,} {what}" for what, count in lines.items() if what != COUNTED)
+    rejected = ", ".join(f"{count:,} {_REJECTED.get(what, what)}" for what, count in lines.items() if what != COUNTED)
     say(
         f"{log.name}: {counted(lines.total(), 'line')}, {total:,.0f} access{'' if total == 1.0 else 'es'} to {pages} of the crawl; "
         f"{counted(known.unknown, 'URL')} unknown to the crawl"
         + (f"; rejected lines: {rejected}" if rejected else "")
-        + (f"; the accesses count {_from_when(folder)}, as made since the crawl began" if known.signals else "")
+        + (
+            f"; the crawl uses these accesses {_from_when(folder)}, as if they were made since it began"
+            if known.signals
+            else ""
+        )
     )
 
 
@@ -168,4 +178,4 @@ def _from_when(folder: Path) -> str:
     from trapline.crawler.files.lock import holder
 
     running = holder(folder) is not None
-    return "from now on" if running else f"once the crawl continues (trapline crawl --resume {folder})"
+    return "from now on" if running else f"when it continues (trapline crawl --resume {folder})"

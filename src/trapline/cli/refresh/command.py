@@ -92,7 +92,7 @@ _WORLD = Section(
             "calibrated",
             None,
             False,
-            "Publish each update time with the probability --schedule-precision, instead of 1.",
+            "Publish each update time with the probability of --schedule-precision, instead of 1.",
         ),
         (
             "--cycle",
@@ -103,7 +103,7 @@ _WORLD = Section(
         ),
         ("--warm-up", "warm_up", share(), 0.2, "Share of the trace, at its start, that is not measured."),
         ("--step", "step_s", seconds(), 0.0, "Round update times up to a multiple of this time; 0: no rounding."),
-        ("--whole", "whole", None, False, "Do not skip the early part of a history, in which few pages existed."),
+        ("--whole", "whole", None, False, "Also replay the early part of a history, in which few pages existed."),
     ),
 )
 _MEASURE = Section(
@@ -151,8 +151,8 @@ _COMMANDS = {
 def refresh() -> None:
     """Receive signals for a crawl that refreshes pages, and compare refresh policies.
 
-    `trapline crawl --continuous` refreshes pages. `serve`, `subscribe` and `accesses` give it pings, WebSub deliveries and access logs;
-    `replay` compares policies on recorded updates. docs/how-to/keep-pages-fresh.md has an example.
+    `trapline crawl --continuous` refreshes pages. `serve`, `subscribe` and `accesses` give such a crawl pings, WebSub deliveries and access
+    logs; `replay` compares policies on recorded updates. docs/how-to/keep-pages-fresh.md has an example.
     """
 
 
@@ -165,9 +165,9 @@ def replay(trace: str, options: ReplayOptions, as_json: bool, plot_file: Path | 
 
     TRACE is a file or folder (see docs/refresh.md), `peps` (a sample that comes with Trapline), or a random trace:
     poisson:PAGES:UPDATES[:DAYS] or bursty:PAGES:UPDATES[:DAYS]. Freshness is measured at each access, in two ways. Binary freshness
-    is the share of accesses that find an up-to-date copy. Graded freshness (Eq. 3 of Xu et al., corrected) gives each access a value
-    from 0 to 1, which is lower if the copy has missed more updates, or missed them longer ago; the result is the mean.
-    A TIME is in seconds or has a unit: 2min, 1h. A SHARE is 0.05 or 5%. Defaults are in brackets.
+    is the share of accesses that find an up-to-date copy. Graded freshness (Eq. 3 of Xu et al., corrected) is the mean over all
+    accesses of a value from 0 to 1. The value falls with the number of updates that the copy has missed, and with the age of these
+    updates. A TIME is in seconds or has a unit: 2min, 1h. A SHARE is 0.05 or 5%. Defaults are in brackets.
     """
     check_output(plot_file)
     found = run_all(trace, options)

@@ -192,7 +192,7 @@ class ServeOptions:
 @bundled("rated", Rated, RATES)
 @OUTPUT
 def serve(folder: Path, options: ServeOptions, rated: Rated, as_json: bool) -> None:
-    """Receive signals about the pages of the crawl in DIR, whether it is running or not. Ctrl-C stops the server.
+    """Receive signals about the pages of the crawl in DIR, whether the crawl is running or not. Ctrl-C stops the server.
 
     Accepts IndexNow pings at /indexnow, WebSub deliveries at /websub/... and accesses at /accesses. Shows counters at /status. See
     docs/signals.md. The crawl reads the signals from DIR/signals.db. A TIME is in seconds or has a unit: 2min, 1d. Defaults are in

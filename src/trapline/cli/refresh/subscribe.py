@@ -158,7 +158,9 @@ def _report(subscription: "Subscription", folder: Path) -> None:
     if subscription.state == "denied":
         raise ConfigError(f"{subscription.topic}: the hub {subscription.hub} refuses: {subscription.why}")
     if subscription.state == "wanted":
-        say(f"{subscription.topic}: wanted; to request it, run: trapline refresh serve {folder} --public-url URL")
+        say(
+            f"{subscription.topic}: the hub has not been asked yet; to ask it, run: trapline refresh serve {folder} --public-url URL"
+        )
     else:
         say(_row(subscription))
 
@@ -166,7 +168,7 @@ def _report(subscription: "Subscription", folder: Path) -> None:
 def _leave(subscriptions: "Subscriptions", topic: str) -> None:
     if not subscriptions.leave(topic, time.time()):
         raise ConfigError(f"{topic}: no such subscription; omit the URL and --leave to list all subscriptions")
-    say(f"{topic}: the subscription will be ended")
+    say(f"{topic}: `trapline refresh serve` will tell the hub to end the subscription")
 
 
 def _list(subscriptions: "Subscriptions", folder: Path) -> None:

@@ -38,7 +38,7 @@ def refuse_same_names(option: str, what: str, names: Iterable[str]) -> None:
     """Raise `ConfigError` if two inputs have the same name: finished runs are found by it."""
     name, times = Counter(names).most_common(1)[0]
     if times > 1:
-        raise ConfigError(f"{option}: two {what}s are called {name}; give each {what} once, or rename a file")
+        raise ConfigError(f"{option}: two {what}s are called {name!r}; give each {what} once, or rename a file")
 
 
 def output_section(paper: str) -> Section:

@@ -65,14 +65,14 @@ _HOW = Section(
             "schedule_errors",
             click.Choice(["moved", "added"]),
             "moved",
-            "Figure 5: kind of schedule errors, updates moved or extra ones added.",
+            "Figure 5: kind of schedule errors: updates moved in time, or updates added.",
         ),
         (
             "--calibrated",
             "calibrated",
             None,
             False,
-            "Figure 5: publish a probability with each update time: the precision of the schedule, instead of 1.",
+            "Figure 5: publish each update time with the precision of the schedule as its probability, instead of 1.",
         ),
     ),
 )

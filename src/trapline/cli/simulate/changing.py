@@ -90,7 +90,7 @@ REFRESH = Section(
             "prices",
             (str, "X,..."),
             None,
-            "Refetch pages whose value is at least this before fetching new pages. [off]",
+            "Before new pages, refetch the pages whose value is at least this. [off]",
         ),
         ("--refresh-rate", "rate", real(1e6), None, "Maximum number of refetches per second, on average. [unlimited]"),
     ),

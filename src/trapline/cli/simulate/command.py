@@ -146,7 +146,7 @@ def _table(record: "CrawlRecord", conditions: "CrawlConditions") -> str:
         **_speed_up(record),
         "active connections": f"{record.active_connections:.1f} of {record.connections:,} on average",
         "pages per site": f"{record.pages_per_site.average:,.1f} on average, {record.pages_per_site.largest:,} at most",
-        "fetches after one of the same": _locality(record),
+        **_locality(record),
         "run time of the loop": f"{record.wall_seconds:.3f} s ({record.pages_per_second:,.0f} pages/s)",
         "politeness violations": f"{record.politeness_violations} ({_unseen(conditions)})",
     }
@@ -187,11 +187,14 @@ def _speed_up(record: "CrawlRecord") -> dict[str, str]:
     return {"speed-up": f"{record.speed_up:,.1f} times one connection with unlimited bandwidth"}
 
 
-def _locality(record: "CrawlRecord") -> str:
+def _locality(record: "CrawlRecord") -> dict[str, str]:
     found = record.server_locality  # shares of the fetches that stay with a server
     if found.visit is None:
-        return "nothing was fetched"
-    return f"{found.visit:.1%} visit, {found.site:.1%} site, {found.address:.1%} address"
+        return {}
+    return {
+        "fetches that continue a visit": f"{found.visit:.1%}",
+        "same as in the fetch before": f"site {found.site:.1%}, address {found.address:.1%}",
+    }
 
 
 def _unseen(conditions: "CrawlConditions") -> str:

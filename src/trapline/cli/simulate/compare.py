@@ -45,7 +45,7 @@ def compare(graph: Path, strategies: tuple[str, ...], variants: "list[Variant]",
     """Crawl GRAPH with each STRATEGY under the same conditions, and compare how early each one fetches good pages.
 
     A STRATEGY is a name, a Python file (.py), or a pair of ranks, PAGE+SITE, such as opic+crawl-ability. If you
-    name none, all strategies are compared. Those that need an old crawl take part only if you give --history.
+    name none, all strategies are compared. Strategies that need an old crawl take part only if you give --history.
 
     --connections, --delay, --per-connection, --bandwidth and --protocol accept lists, such as --connections 1,64,256. Each strategy
     then crawls once with every combination, which shows how many connections and how much bandwidth a crawl needs.

@@ -43,7 +43,7 @@ _REQUESTS = (
 GRAPH = Section(
     "Graph",
     (
-        ("--dangling", "dangling", None, False, "Include pages that a crawl saw links to but did not fetch."),
+        ("--dangling", "dangling", None, False, "Include pages that a crawl found links to but did not fetch."),
         (
             "--ids-per-site",
             "ids_per_site",
@@ -251,7 +251,7 @@ CHANGES = Section(
         ),
         ("--changes-speed", "speed", real(), 1.0, "Seconds of the history per second of serving."),
         ("--grows", "grows", share(), 0.0, "Share of pages that do not exist at the start and appear later."),
-        ("--noise", "noise", None, False, "Let every answer differ in a few bytes that no browser shows."),
+        ("--noise", "noise", None, False, "Make every answer differ in a few bytes that browsers do not show."),
         (
             "--validators",
             "validators",

@@ -111,7 +111,7 @@ def _unblock(action: Action, counts: Counts) -> str:
 def _known(counts: Counts, what: str) -> str:
     sites = counts.get("sites", 0)
     if not sites:
-        return "no known site changes"
+        return "this affects no known site"
     return f"{counted(sites, 'known site')} {'is' if sites == 1 else 'are'} {what}"
 
 

@@ -125,7 +125,7 @@ def _host(key: str, where: str) -> str:
 
 def _settings(where: str, table: Any, pause_s: float) -> SiteSettings:
     if not isinstance(table, Mapping):
-        raise ConfigError(f"{where}: no table; write its settings in lines below it")
+        raise ConfigError(f"{where}: not a table; write its settings in lines below it")
     values: dict[str, Any] = {}
     for key, value in table.items():
         name = KEYS.get(key.replace("-", "_"))

@@ -166,7 +166,7 @@ WORDS = {
     failure.ROBOTS: "its robots.txt cannot be read (an error of the server)",
     failure.TIMEOUT: "no answer in time",
     failure.CLOSED: "the server closed the connection",
-    failure.ADDRESS: "its address may not be connected to",
+    failure.ADDRESS: "the crawl may not connect to its address",
     failure.PROTOCOL: "the answer is not HTTP",
 }
 _MOST_UNANSWERED = 5
@@ -187,7 +187,7 @@ class UnansweredSeeds:
     def note(self, url: str, why: str) -> None:
         if url not in self._seen and len(self._seen) <= _MOST_UNANSWERED:
             self._seen.add(url)
-            self._new = f"{url}: {why}" if len(self._seen) <= _MOST_UNANSWERED else "further seeds do not answer"
+            self._new = f"{url}: {why}" if len(self._seen) <= _MOST_UNANSWERED else "more seeds do not answer"
 
     def visit_ended(self, seconds: float, failures: int, is_end: bool) -> None:
         """Complete the last note, whose visit has ended. `seconds`: until the next visit may begin. `failures`: failed visits in
@@ -262,7 +262,9 @@ class CrawlStatus(NamedTuple):
 
 def stopping(why: str, visits: int) -> str:
     """Return the status text of a crawl that is stopping."""
-    return f"stopping ({why}): {counted(visits, 'visit')} under way; Ctrl-C cuts them off"
+    return f"stopping ({why})" + (
+        f"; waiting for {counted(visits, 'visit')}; Ctrl-C ends them at once" if visits else ""
+    )
 
 
 def next_visit(seconds: float) -> str:

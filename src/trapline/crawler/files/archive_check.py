@@ -156,7 +156,7 @@ class ArchiveCheck:
             self._damaged(path, damage, lost, before, repair if archive_repair.can_fill(damage) else None)
         for row in expected.values():
             self.has_contradictions = True
-            self._problem(path, row.offset, "no answer begins here, contrary to the database", row)
+            self._problem(path, row.offset, "no answer begins here, although the database says so", row)
 
     def _answer(self, path: Path, record: Record, row: ArchivedAnswer | None, line: Callable[[bytes], None]) -> None:
         url = record.headers.get("warc-target-uri", "")

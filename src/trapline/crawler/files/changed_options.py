@@ -48,22 +48,22 @@ CHANGEABLE = frozenset((*_RULES, *_OPTIONS, *_LIMITS))
 """The settings that a resumed crawl may change."""
 NEED_OTHERS = frozenset(("proxy_names", "site"))
 """The settings among them that can be checked only together with others that the crawl has."""
-_MIXED = "the quality of the pages fetched so far would be counted by another measure"
-_TIMES = "the times of its sites have been estimated with it"
+_MIXED = "the crawl has measured the quality of its pages with it"
+_TIMES = "the crawl has estimated the times of its sites with it"
 _OWNERS = "it decides which process owns a page"
 FIXED = {
-    "seed": "the random ranks of its waiting pages come from it",
+    "seed": "the random ranks of the waiting pages depend on it",
     "quality": _MIXED,
     "history": _MIXED,
-    "sitemaps": "a site's sitemaps are looked for when its robots.txt is read, which has happened already",
-    "refresh": "what a crawl knows of changes is recorded from its first page on",
-    "refresh_policy": "what it knows of changes is kept in the form of its policy",
-    "refresh_option": "what it knows of changes is kept in the form of its policy",
-    "http": "the requests that its servers allow per connection were observed with it",
-    "batch": "its waiting pages are divided into batches, or not, from the beginning",
-    "batch_ahead": "its waiting pages are divided into batches, or not, from the beginning",
-    "batch_min_active": "its waiting pages are divided into batches, or not, from the beginning",
-    "rescore": "its scores are computed at fixed numbers of pages",
+    "sitemaps": "the crawl looks for the sitemaps of a site when it reads robots.txt, which it has already done",
+    "refresh": "a crawl must record changes of pages from its first page on",
+    "refresh_policy": "the crawl keeps its records of changes in the form of this policy",
+    "refresh_option": "the crawl keeps its records of changes in the form of this policy",
+    "http": "the crawl has observed with it how many requests servers allow per connection",
+    "batch": "a crawl either has batches from its beginning or never has them",
+    "batch_ahead": "a crawl either has batches from its beginning or never has them",
+    "batch_min_active": "a crawl either has batches from its beginning or never has them",
+    "rescore": "the crawl computes scores at fixed numbers of pages",
     "estimator": _TIMES,
     "alpha": _TIMES,
     "first_connection": _TIMES,
@@ -73,12 +73,12 @@ FIXED = {
     "mode": _OWNERS,
     "partition": _OWNERS,
     "suffixes": _OWNERS,
-    "exchange_every": "its processes have counted the pages between two exchanges with it",
-    "replicate": "its processes have left these URLs out of their exchanges from the beginning",
-    "in_links": "its processes have left these URLs out of their exchanges from the beginning",
-    "metadata": "its archives have these records for all pages, or for none",
-    "warc_size": "its archives have one size",
-    "warc_prefix": "its archives have one name",
+    "exchange_every": "the processes have counted the pages between two exchanges with it",
+    "replicate": "the processes have left the replicated URLs out of their exchanges from the beginning",
+    "in_links": "the processes have left the replicated URLs out of their exchanges from the beginning",
+    "metadata": "the archives have these records for all pages or for none",
+    "warc_size": "all archives of a crawl have the same maximum size",
+    "warc_prefix": "all archives of a crawl have the same prefix",
 }
 """Why other settings cannot change."""
 
@@ -123,7 +123,7 @@ def refuse_unchangeable(names: Iterable[str]) -> None:
 
 def _why_fixed(name: str) -> str:
     option = f"--{name.replace('_', '-')}"
-    reason = FIXED.get(name, "the crawl keeps it from its beginning")
+    reason = FIXED.get(name, "it is fixed when the crawl begins")
     return f"{option} cannot change with --resume: {reason}; omit {option}, or begin a new crawl"
 
 

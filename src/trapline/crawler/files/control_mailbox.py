@@ -67,10 +67,10 @@ def send(folder: Path, action: Action, wait_s: float = 15.0) -> str:
         _deleted(request)
         _deleted(box / f"{number}.answer")
     if answer is None and was_taken:
-        raise ConfigError(f"{folder}: the crawl has not finished the action; crawl.log will say when it has")
+        raise ConfigError(f"{folder}: the crawl has not finished the action yet; crawl.log records when it does")
     if answer is None:
         raise ConfigError(
-            f"{folder}: the process that crawls it does not answer; if Ctrl-Z stopped it, let it continue with: fg"
+            f"{folder}: the process of its crawl does not answer; if you suspended it with Ctrl-Z, continue it with: fg"
         )
     if answer.get("refused"):
         raise ConfigError(f"{folder}: {answer['answer']}")
@@ -96,7 +96,7 @@ def _holder(folder: Path) -> str:
     """Return which process crawls the folder."""
     found = holding(folder)
     if found is None:
-        problem = "its crawl does not run" if folder.is_dir() else "no such folder"
+        problem = "its crawl is not running" if folder.is_dir() else "no such folder"
         raise ConfigError(f"{folder}: {problem}; name the folder of a running crawl")
     if not found.process:
         raise ConfigError(f"{folder}: {_STARTING}")

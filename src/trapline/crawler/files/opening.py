@@ -162,9 +162,9 @@ def prepare_new(options: CrawlOptions, folder: Path | None) -> Prepared:
 
 def _notes(options: CrawlOptions) -> Iterator[str]:
     if options.http == "pipelining" and options.pause_s > 0.0:
-        yield "--http pipelining sends several requests at once only if there is no pause: give --pause 0"
+        yield "--http pipelining sends several requests at once only without a pause; also give --pause 0"
     if options.quality == "opic" and named_page_rank(options.strategy, options.page_rank) == known_quality.PAGE.name:
-        yield "page rank 'quality' uses OPIC's cash (--quality opic); for another quality give --quality FILE or MODULE:FUNCTION"
+        yield "page rank 'quality' uses OPIC cash (--quality opic); for another quality, give --quality FILE or MODULE:FUNCTION"
 
 
 def notes_on_requests(options: CrawlOptions) -> Iterator[str]:
@@ -176,7 +176,7 @@ def notes_on_requests(options: CrawlOptions) -> Iterator[str]:
     foreign = [seed for seed in options.seeds if not is_among(host_port(origin(seed))[1], options.own_hosts)]
     if options.no_robots and foreign:
         raise ConfigError(
-            f"seed {foreign[0]}: its host is not in --own-hosts, as --no-robots needs; add the host, or omit the seed"
+            f"seed {foreign[0]}: its host is not in --own-hosts, on which --no-robots keeps the crawl; add the host, or omit the seed"
         )
     for option, file in (("credentials", options.credentials), ("cookies", options.cookies)):
         if file and is_open_to_others(Path(file)):
@@ -185,9 +185,9 @@ def notes_on_requests(options: CrawlOptions) -> Iterator[str]:
     for site in dict.fromkeys(map(origin, options.seeds)):
         secure = site.replace("http://", "https://", 1)
         if site != secure and secure in known and site not in known:
-            yield f'--credentials: those of {secure} are sent over https only; for {site} also write [site."{site}"]'
+            yield f'--credentials: the crawl sends the credentials of {secure} over https only; for {site}, also write [site."{site}"]'
     if options.user_agent and options.robots_token.lower() not in options.user_agent.lower():
-        yield f"robots.txt files address this crawler as {options.robots_token}, which --user-agent does not have; give --robots-token"
+        yield f"the crawl obeys robots.txt rules for {options.robots_token}, which --user-agent does not contain; also give --robots-token"
 
 
 def prepare_old(
@@ -221,14 +221,14 @@ def changed(
         new.scope_of_crawl()
     if bool(new.rules.batch) != bool(options.rules.batch):
         raise ConfigError(
-            f"strategy {strategy.name!r} chooses pages in batches, and the crawl keeps its waiting pages without them; begin a new crawl"
+            f"strategy {strategy.name!r} chooses pages in batches, but this crawl has no batches; begin a new crawl"
         )
     return new, strategy
 
 
 def _refresh_changed(options: RefreshOptions | None, changes: Mapping[str, Any]) -> RefreshOptions:
     if options is None:
-        raise ConfigError("that crawl fetches every page once; begin a new one with --refresh")
+        raise ConfigError("this crawl fetches every page only once; begin a new crawl with --refresh")
     return replace(options, **changes)
 
 

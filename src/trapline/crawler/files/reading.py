@@ -109,7 +109,7 @@ class Reading:
         for expected, (batch, calls) in enumerate(self._pieces(sql, after, _PIECE_BATCHES), after + 1):
             if batch != expected:
                 raise ConfigError(
-                    f"{self.folder}: the log of batch {expected} is missing, and no snapshot reaches beyond it; "
+                    f"{self.folder}: the log of batch {expected} is missing, and no snapshot is newer; "
                     "restore the folder from a copy, or crawl anew into another"
                 )
             yield batch, calls

@@ -146,7 +146,7 @@ def _snapshot_problems(folder: Path, found: Verified, progress: ProgressCallback
             place = folder / SNAPSHOT / str(number)
             yield Problem(str(place), why.what, repair=partial(shutil.rmtree, place) if can_remove else None)
         if beginning:
-            yield Problem(str(folder / DATABASE), f"the crawl cannot go on: {beginning.what}")
+            yield Problem(str(folder / DATABASE), f"the crawl cannot continue: {beginning.what}")
 
 
 class _ReplayProblem(NamedTuple):

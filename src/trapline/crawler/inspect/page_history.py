@@ -16,6 +16,7 @@ from trapline.crawler.inspect.summary import REJECTED, span_of
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.urls import canonical, origin
 from trapline.frontier import FETCHED
+from trapline.units import counted
 
 _LEAST_STOP_S = 1.0  # a shorter gap is only a slow commit
 _MOST_CANDIDATES = 20_000  # names among which the nearest one is looked for
@@ -130,7 +131,7 @@ def _may_be_left_out(database: sqlite3.Connection) -> str:
     """Return a hint at links that were rejected whatever their URLs are, if there were any."""
     sql = "select links, reason from rejected_link where reason in (?, ?) and links > 0"
     left_out = [f"{links:,} ({REJECTED[reason]})" for links, reason in database.execute(sql, (TOO_MANY, FULL))]
-    return f"; it may be one of the links that were left out: {', '.join(left_out)}" if left_out else ""
+    return f"; it may be one of the rejected links: {', '.join(left_out)}" if left_out else ""
 
 
 def _nearest_page(database: sqlite3.Connection, url: str) -> str:
@@ -147,7 +148,7 @@ def _near(name: str, known: list[str], what: str) -> str:
     hint = nearest(name, known)
     if hint.startswith("did you mean"):
         return hint
-    return f"one that it knows is {known[0]}" if known else f"it knows no {what} yet"
+    return f"a {what} that it knows: {known[0]}" if known else f"it knows no {what} yet"
 
 
 def page_account(database: sqlite3.Connection, target: Target) -> PageHistory:
@@ -214,7 +215,7 @@ _NAMED_BY = {
     "guess": "requested because robots.txt names no sitemap",
     "link": "linked by a page",
     "index": "listed by another sitemap",
-    "redirect": "the target of another one's redirect",
+    "redirect": "the target of a redirect",
     "seed": "a seed",
 }
 
@@ -228,10 +229,8 @@ def _list_role(database: sqlite3.Connection, page: int) -> str | None:
     named_by, requests, state, entries, rejected = row
     outcome = f"{state}, {entries:,} entries admitted" if state == "read" else state
     others = ", ".join(f"{number:,} ({reason})" for reason, number in json.loads(rejected).items())
-    return (
-        f"sitemap or feed, {_NAMED_BY.get(named_by, named_by)}: {outcome}{f', rejected: {others}' if others else ''}"
-        f"{f'; {requests} requested besides the pages' if requests else ''}"
-    )
+    times = f"; requested {counted(requests, 'time')} besides the pages" if requests else ""
+    return f"sitemap or feed, {_NAMED_BY.get(named_by, named_by)}: {outcome}{f', rejected: {others}' if others else ''}{times}"
 
 
 def _requisite_role(database: sqlite3.Connection, page: int) -> str | None:

@@ -38,7 +38,7 @@ _WORDS = {
     "store": "Use a faster disk, or several processes (--processes), each of which has a store",
     "handler": "Make the handler faster, or use several processes (--processes), each of which has a handler",
     "processor": "Use several processes (--processes) in a new crawl",
-    "answers": f"{NOTHING_HELPS}; the servers set the speed, so only more sites do",
+    "answers": f"{NOTHING_HELPS}; the servers set the speed, so only more sites help",
     "dns": "Check the network, or name another name server with --nameserver",
     "back-off": "Check whether these sites work; a smaller --max-failed-visits abandons them sooner",
     "few-sites": "Add seeds on other sites",
@@ -69,7 +69,7 @@ def suggestions(
     found = [Suggestion(_text(one, options, is_one_site), round(one["factor"], 2)) for one in chosen[:_MOST]]
     if limit in _WORDS and (not found or limit == "few-sites"):
         found.append(Suggestion(_WORDS[limit], None))
-    return found or [Suggestion(f"{NOTHING_HELPS} much: the delays that sites ask for remain", None)]
+    return found or [Suggestion(f"{NOTHING_HELPS} much, because the delays that sites ask for remain", None)]
 
 
 def _text(what_if: Mapping[str, Any], options: Mapping[str, Any], is_one_site: bool) -> str:

@@ -123,6 +123,8 @@ _ENDS = {
     "max-pages": (GOAL, "The crawl has ended, because it has reached --max-pages."),
     "max-bytes": (GOAL, "The crawl has ended, because it has reached --max-bytes."),
     "max-time": (GOAL, "The crawl has ended, because it has reached --max-time."),
+    "interrupted": (STOPPED, "The crawl was stopped by Ctrl-C."),
+    "terminated": (STOPPED, "The crawl was stopped by SIGTERM."),
 }
 _FULL = "the disk is full"
 
@@ -160,7 +162,7 @@ def _why_not_crawling(found: Situation, disk_free: int, age_s: float) -> _Answer
     if status.get("paused") or phase == "paused":
         return PAUSED, "The crawl is paused, and sends no request."
     if phase == "preparing":
-        return PREPARING, f"The crawl prepares its first visit: {doing or 'it has just begun'}."
+        return PREPARING, f"The crawl is preparing its first visit: {doing or 'it has just begun'}."
     if disk_free < _LEAST_DISK:
         return DISK, f"Only {bytes_shown(disk_free)} are free on the disk, and the crawl ends when the disk is full."
     return _why_done(found)
@@ -177,8 +179,11 @@ def _why_done(found: Situation) -> _Answer:
         return STARTING, "The crawl has just begun: the first pages are on their way."
     if found.status.get("refetches") is not None:
         visits = counted(found.number("active"), "visit")
-        return REFRESH, f"No new page waits. {visits} under way to pages that are due again."
-    return DRAINED, f"Nothing is left to fetch but the pages of {counted(found.number('active'), 'visit')} under way."
+        return REFRESH, f"No new page is waiting. The crawl refetches pages that are due, in {visits}."
+    return (
+        DRAINED,
+        f"Nothing is left to fetch except the pages of {counted(found.number('active'), 'visit')} under way.",
+    )
 
 
 # ---- A crawl that waits for itself.
@@ -232,7 +237,7 @@ def _why_waiting(found: Situation) -> tuple[str, str]:
     k = found.pace.get("visit_pages") or (found.options.get("rules") or {}).get("per_connection") or 1
     longer = max((one["factor"] for one in found.what_ifs if one["option"] == "per-connection"), default=1.0)
     if longer >= _WORTH and found.count("addresses") >= found.limit:
-        return PER_CONNECTION, f"{sentence}, after visits of {counted(k, 'page')}."
+        return PER_CONNECTION, f"{sentence}, which follows every visit of {counted(k, 'page')}."
     return SITE_DELAY, f"{sentence}{found.next_s if not found.number('active') else ''}."
 
 

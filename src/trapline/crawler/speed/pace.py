@@ -64,18 +64,18 @@ class Pace(NamedTuple):
     def _why(self) -> str:
         visits = f"{counted(self.visit_pages, 'page')} every {duration(self.visit_every_s)}"
         sites = "one site" if self.sites == 1 else f"{self.sites:,} sites"
-        slowest = f"{sites}, {'' if self.sites == 1 else 'the slowest '}{visits}"
+        slowest_site = "one site, which" if self.sites == 1 else f"{sites}; the slowest"
+        slowest = f"{sites}, {visits}" if self.sites == 1 else f"{slowest_site} gives {visits}"
         return {
             DELAY: slowest,
             SITE_DELAY: f"{slowest} (its own settings)",
             CRAWL_DELAY: f"{slowest} (Crawl-delay of its robots.txt)",
-            ADDRESS: f"{sites}, some on one address, which gives {visits} (--ip-delay)",
+            ADDRESS: f"{sites}; some share an address, which gives {visits} (--ip-delay)",
             CONNECTIONS: f"{sites}, {self.amount:,.0f} connections at once (--connections)",
             BANDWIDTH: f"{byte_rate(self.amount)} (--bandwidth)",
-            ANSWERS: f"{sites}, {'' if self.sites == 1 else 'the slowest '}answers in {duration(self.answer_s)}",
+            ANSWERS: f"{slowest_site} answers in {duration(self.answer_s)}",
             SPEED: f"{three_digits(self.amount)} pages/s so far",
-            BACKOFF: f"{sites}, {'' if self.sites == 1 else 'the slowest '}in back-off for {duration(self.amount)} after failed visits"
-            " (--backoff)",
+            BACKOFF: f"{slowest_site} is in back-off for {duration(self.amount)} after failed visits (--backoff)",
         }[self.limit]
 
 

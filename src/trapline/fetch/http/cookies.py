@@ -175,7 +175,7 @@ def _netscape(where: str, row: str) -> tuple[str, bool, Cookie]:
     domain, below, path, secure, expires, name, value = fields
     seconds = _SINCE_1970.fullmatch(expires)
     if seconds is None:
-        raise ConfigError(f"{where}: the time in field 5 is no number of seconds since 1970; correct it")
+        raise ConfigError(f"{where}: the time in field 5 is not a number of seconds since 1970; correct it")
     if not f"{name}{value}".isprintable() or ";" in f"{name}{value}" or not path.startswith("/"):
         raise ConfigError(f"{where}: path, name or value cannot be sent; export the cookies again")
     until = float(seconds[1])

@@ -72,7 +72,7 @@ def _toml(file: Path, text: str) -> Credentials:
         ) from None
     for name, value in tables.items():
         if name not in ("site", "proxy") or not isinstance(value, dict):
-            raise ConfigError(f'--credentials {file}: {name!r} is no table; write [site."example.org"] or [proxy]')
+            raise ConfigError(f'--credentials {file}: {name!r} is not a table; write [site."example.org"] or [proxy]')
     lines = {}
     for key, table in tables.get("site", {}).items():
         where = f'--credentials {file}: [site."{_shown(key)}"]'
@@ -116,13 +116,13 @@ def _origin(where: str, key: str) -> str:
 def _checked(where: str, table: Any, keys: tuple[str, ...]) -> dict[str, Any]:
     """Return a table in which texts from the environment are replaced by their values."""
     if not isinstance(table, dict):
-        raise ConfigError(f"{where}: no table; write user and password, or bearer, in lines below it")
+        raise ConfigError(f"{where}: not a table; write user and password, or bearer, in lines below it")
     for key in table:
         if key not in keys:
             raise ConfigError(f"{where}: there is no key {key!r}; {nearest(key, keys)}")
     headers = table.get("headers", {})
     if not isinstance(headers, dict):
-        raise ConfigError(f'{where}: headers is no table; write headers = {{ X-Api-Key = "..." }}')
+        raise ConfigError(f'{where}: headers is not a table; write headers = {{ X-Api-Key = "..." }}')
     found: dict[str, Any] = {key: _text(where, key, value) for key, value in table.items() if key != "headers"}
     return {**found, "headers": {name: _text(where, name, value) for name, value in headers.items()}}
 
@@ -134,9 +134,9 @@ def _text(where: str, key: str, value: Any) -> str:
             raise ConfigError(f"{where}: {key} needs the environment variable {value['env']}, which is not set; set it")
         name, value = value["env"], os.environ[value["env"]]
         if not value.isprintable():  # nor are bytes that are not UTF-8
-            raise ConfigError(f"{where}: {key} in the environment variable {name} is no printable text; correct it")
+            raise ConfigError(f"{where}: {key} in the environment variable {name} is not printable text; correct it")
     if not isinstance(value, str):
-        raise ConfigError(f'{where}: {key} is no text; write it in quotes, or as {{ env = "NAME" }}')
+        raise ConfigError(f'{where}: {key} is not a text; write it in quotes, or as {{ env = "NAME" }}')
     return value
 
 
@@ -152,7 +152,7 @@ def _lines(where: str, table: Mapping[str, Any]) -> bytes:
         raise ConfigError(f"{where}: has no credentials; write user and password, or bearer, or headers")
     for name, value in fields.items():
         if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
-            raise ConfigError(f"{where}: {name!a} is no name of a header; correct it")
+            raise ConfigError(f"{where}: {name!a} is not a header name; correct it")
         check_not_ours(name, where)
         check_value(name, value, where)
     return "".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode()

@@ -58,7 +58,7 @@ class Properties(NamedTuple):
         if not row:
             raise ConfigError(f"{self.file}: {name} is missing")
         if not re.fullmatch(r"[0-9]{1,18}", value) or not least <= int(value) <= most:
-            raise at_row(self.file, row, f"{name} is {value[:40]!r}, must be in {least}..{most}")
+            raise at_row(self.file, row, f"{name} is {value[:40]!r}; it must be in {least}..{most}")
         return int(value)
 
 

@@ -56,7 +56,7 @@ def _has_heading(file: Path, heading: str) -> bool:
 def _urls(file: Path, progress: ProgressCallback) -> StoredStrings:
     if not _has_heading(file, "link url"):
         next(rows(file), None)  # raises its own error for a file that cannot be read
-        raise at_row(file, 1, "must be the heading `link url`")
+        raise at_row(file, 1, "not the heading `link url`; begin the file with it")
     urls = [_url(file, row, line) for row, line in rows(file, progress) if row > 1]
     if not urls:
         raise at_row(file, 2, "missing; each row must have a number and a URL")
@@ -66,7 +66,9 @@ def _urls(file: Path, progress: ProgressCallback) -> StoredStrings:
 def _url(file: Path, row: int, line: bytes) -> str:
     number, _, url = line.strip().partition(b" ")
     if integer(file, row, number) != row - 1:
-        raise at_row(file, row, f"page {number.decode()}, must be page {row - 1}")
+        raise at_row(
+            file, row, f"page {number.decode()} in place of page {row - 1}; number the pages in ascending order"
+        )
     if not url.strip():
         raise at_row(file, row, "the URL is missing")
     return text(file, row, url.strip())

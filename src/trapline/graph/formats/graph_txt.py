@@ -47,5 +47,5 @@ def _pages(file: Path) -> int:
     row, line = next(rows(file), (1, b""))
     pages = integer(file, row, line.strip())
     if not 1 <= pages <= MOST_PAGES:
-        raise ConfigError(f"{file}, row 1: {pages} pages, must be in 1..{MOST_PAGES}")
+        raise ConfigError(f"{file}, row 1: {pages} pages; give a number in 1..{MOST_PAGES}")
     return pages

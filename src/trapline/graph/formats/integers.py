@@ -216,7 +216,7 @@ def page_number(file: Path, row: int, token: bytes, numbering: Numbering) -> int
 def _pair_fault(file: Path, row: int, line: bytes, numbering: Numbering) -> ConfigError:
     tokens = tokens_of(line)
     if len(tokens) != 2:
-        return at_row(file, row, f"{len(tokens)} values, must be a source and a target")
+        return at_row(file, row, f"{len(tokens)} values; give a source and a target")
     return _number_fault(file, row, tokens, numbering)
 
 

@@ -40,7 +40,7 @@ def load(file: Path, options: LoadOptions) -> Graph:
         elif mark == b"e":
             links.append((row, _ends(file, row, rest)))
         else:
-            raise at_row(file, row, f'begins with {shown(mark)}, must begin with "n" (a page) or "e" (a link)')
+            raise at_row(file, row, f'begins with {shown(mark)}; begin the row with "n" (a page) or "e" (a link)')
     if not urls:
         raise ConfigError(f"{file}: has no pages (rows that begin with n)")
     numbering = Numbering(len(urls))
@@ -53,7 +53,9 @@ def load(file: Path, options: LoadOptions) -> Graph:
 def _url(file: Path, row: int, rest: bytes, expected: int) -> str:
     number, _, url = rest.strip().partition(b" ")
     if integer(file, row, number) != expected:
-        raise at_row(file, row, f"page {number.decode()}, must be page {expected}")
+        raise at_row(
+            file, row, f"page {number.decode()} in place of page {expected}; number the pages in ascending order"
+        )
     if not url.strip():
         raise at_row(file, row, "the URL is missing")
     return text(file, row, url.strip())
@@ -62,5 +64,5 @@ def _url(file: Path, row: int, rest: bytes, expected: int) -> str:
 def _ends(file: Path, row: int, rest: bytes) -> list[bytes]:
     tokens = rest.split()
     if len(tokens) != 2:
-        raise at_row(file, row, f"{len(tokens)} values, must be a source and a target")
+        raise at_row(file, row, f"{len(tokens)} values; give a source and a target")
     return tokens

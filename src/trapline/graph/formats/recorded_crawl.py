@@ -73,20 +73,26 @@ def _read(file: Path, pages: Pages, crawled: bool, progress: ProgressCallback) -
     columns = _columns(file, next(lines, (1, b""))[1])
     at_id, at_url, at_flag, at_bytes = map(columns.get, (b"id", b"url", b"crawled", b"bytes"))
     if at_id is None or at_url is None:
-        raise at_row(file, 1, "must name the columns, separated by tabs, among them id and url")
+        raise at_row(
+            file, 1, "the first row must name the columns, separated by tabs, and two of them must be id and url"
+        )
     for row, line in lines:
         cells = line.split(b"\t")
         if len(cells) != len(columns):
             raise at_row(file, row, f"{len(cells)} values, but row 1 names {len(columns)} columns")
         if integer(file, row, cells[at_id]) != len(pages.urls):
-            raise at_row(file, row, f"page {cells[at_id].decode()}, must be page {len(pages.urls)}")
+            raise at_row(
+                file,
+                row,
+                f"page {cells[at_id].decode()} in place of page {len(pages.urls)}; number the pages in ascending order",
+            )
         if not cells[at_url].strip():
             raise at_row(file, row, "the URL is missing")
         pages.urls.append(text(file, row, cells[at_url]))
         pages.crawled.append(crawled if at_flag is None else _flag(file, row, cells[at_flag]))
         size = integer(file, row, cells[at_bytes]) if at_bytes is not None and cells[at_bytes] else 0
         if size > MOST_BYTES:
-            raise at_row(file, row, f"{size} bytes, must be at most 2^40")
+            raise at_row(file, row, f"{size} bytes; a page has at most 2^40")
         pages.sizes.append(size)
     return at_bytes is not None
 
@@ -94,13 +100,13 @@ def _read(file: Path, pages: Pages, crawled: bool, progress: ProgressCallback) -
 def _columns(file: Path, line: bytes) -> dict[bytes, int]:
     """Return the position of each column by name. A column's name ends at a blank; remarks may follow it."""
     if not line.startswith(b"#"):
-        raise at_row(file, 1, f"{shown(line)}: must name the columns, as in `#id`, tab, `url`")
+        raise at_row(file, 1, f"{shown(line)}: the first row must name the columns, as in `#id`, tab, `url`")
     return {(cell.split() or [b""])[0]: place for place, cell in enumerate(line[1:].split(b"\t"))}
 
 
 def _flag(file: Path, row: int, cell: bytes) -> bool:
     if cell not in (b"0", b"1"):
-        raise at_row(file, row, f"crawled is {shown(cell)}, must be 0 or 1")
+        raise at_row(file, row, f"crawled is {shown(cell)}; write 0 or 1")
     return cell == b"1"
 
 
@@ -110,7 +116,7 @@ def _links(file: Path, pages: int, progress: ProgressCallback) -> tuple[NDArray[
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
         blank = np.flatnonzero(starts == ends)
         if len(blank):
-            raise at_row(file, row + int(blank[0]), "empty, must have a page and its targets")
+            raise at_row(file, row + int(blank[0]), "empty; write a page and its targets")
         is_target = np.ones(len(values), np.bool_)
         is_target[starts] = False
         sources.append(np.repeat(values[starts], ends - starts - 1).astype(np.int32))

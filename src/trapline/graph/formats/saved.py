@@ -214,7 +214,9 @@ def _array(folder: Path, name: str, dtype: type[np.generic]) -> NDArray[Any]:
         ) from None
     if array.dtype != dtype or array.ndim != 1:
         shape = "x".join(map(str, array.shape))
-        raise ConfigError(f"{file}: {array.dtype} [{shape}], must be a one-dimensional array of {np.dtype(dtype)}")
+        raise ConfigError(
+            f"{file}: an array of {array.dtype} [{shape}]; it must be a one-dimensional array of {np.dtype(dtype)}"
+        )
     return array
 
 

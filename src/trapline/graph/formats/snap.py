@@ -75,6 +75,6 @@ def _renumbered(
         return (number[sources].astype(np.int32), number[targets].astype(np.int32)), int(number[-1]) + 1
     known = np.unique(np.concatenate([np.unique(sources), np.unique(targets)]))
     if len(known) > MOST_PAGES:
-        raise ConfigError(f"{file}: {len(known)} pages, must be at most {MOST_PAGES}")
+        raise ConfigError(f"{file}: {len(known)} pages; a graph has at most {MOST_PAGES}")
     ends = np.searchsorted(known, sources).astype(np.int32), np.searchsorted(known, targets).astype(np.int32)
     return ends, len(known)

@@ -72,7 +72,7 @@ def _ends(file: Path, ids: defaultdict[bytes, int], progress: ProgressCallback) 
         odd = _first_odd_row(bytes_of(block))
         if odd < len(block):
             words = len(line_at(block, odd).split())
-            raise at_row(file, row_at(row, block, odd), f"{words} values, must be a source URL and a target URL")
+            raise at_row(file, row_at(row, block, odd), f"{words} values; give a source URL and a target URL")
         check_utf8(file, row, block)
         found.append(np.fromiter(map(ids.__getitem__, _without_comments(block).split()), np.int32))
     return np.concatenate(found)

@@ -55,14 +55,16 @@ def check(policy: LinkPolicy, partitioning: Partitioning, options: CrawlOptions)
         raise ConfigError(why)
     if options.own_hosts and not why and not options.no_robots:
         raise ConfigError(
-            "--own-hosts has no effect here: no host or address is visited by more than one process; omit the option"
+            "--own-hosts has no effect here, because only one process visits each host and address; omit the option"
         )
     foreign = [seed for seed in options.seeds if not is_among(host_port(origin(seed))[1], options.own_hosts)]
     if options.own_hosts and foreign:
         raise ConfigError(f"seed {foreign[0]}: its host is not in --own-hosts; add the host, or omit the seed")
     if options.refresh is not None and (policy.mode == CROSS_OVER or partitioning.kind == BY_URL):
         named = "--mode cross-over" if policy.mode == CROSS_OVER else "--partition url-hash"
-        raise ConfigError(f"--refresh does not work with {named}: it needs one process for each site; omit one of them")
+        raise ConfigError(
+            f"--refresh does not work with {named}, because only one process may refetch the pages of a site; omit one of them"
+        )
 
 
 def why_impolite(policy: LinkPolicy, partitioning: Partitioning, options: CrawlOptions) -> str:
@@ -70,13 +72,13 @@ def why_impolite(policy: LinkPolicy, partitioning: Partitioning, options: CrawlO
     if partitioning.partitions == 1:
         return ""
     own = "name your hosts with --own-hosts if they are all yours"
-    together = f"several processes visit one host, but each keeps --delay only for its own visits; {own}"
+    together = f"several processes visit the same host, but each keeps --delay only for its own visits; {own}"
     if policy.mode == CROSS_OVER:
         return f"--mode cross-over: {together}, or use --mode exchange"
     if partitioning.kind == BY_URL:
         return f"--partition url-hash: {together}, or use --partition site-hash"
     if partitioning.kind != BY_ADDRESS and options.rules.address_delay_s > 0.0:
-        cause = f"--mode {policy.mode} --partition {partitioning.kind}: several processes may visit one address"
+        cause = f"--mode {policy.mode} --partition {partitioning.kind}: several processes may visit the same address"
         return f"{cause}, but each keeps --ip-delay only for its own visits; give --ip-delay 0, or {own}"
     return ""
 

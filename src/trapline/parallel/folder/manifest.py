@@ -190,6 +190,4 @@ def check_mark(folder: Path, mark: str, partitions: int, began: float | None) ->
     if found != mark and (begun or found is not None):  # a crawl that was killed right at its start may have no mark
         raise ConfigError(f"{folder}: belongs to another crawl; restore the folder from a copy, or start a new crawl")
     if began is not None and float(meta["created"]) != began:
-        raise ConfigError(
-            f"{folder}: began at another time than {MANIFEST} beside it says; restore {MANIFEST} from a copy"
-        )
+        raise ConfigError(f"{folder}: its start time differs from that in {MANIFEST}; restore {MANIFEST} from a copy")

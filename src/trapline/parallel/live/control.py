@@ -50,7 +50,7 @@ def ask(folder: Path, **request: Any) -> dict[str, Any]:
         raise _is_not_running(folder) from None
     except SilentError:
         raise ConfigError(
-            f"{folder}: the command that runs its crawl does not answer; if Ctrl-Z stopped it, let it continue with: fg"
+            f"{folder}: the command that runs its crawl does not answer; if you suspended it with Ctrl-Z, continue it with: fg"
         ) from None
     if "refused" in answer:
         raise ConfigError(answer["refused"])
@@ -62,7 +62,7 @@ def _where(folder: Path) -> tuple[Pass, Address]:
         if not folder.exists():
             raise ConfigError(f"{folder}: no such folder; name the folder of a crawl of several processes")
         raise ConfigError(
-            f"{folder}: this command needs a crawl that was started with --processes N; for others, use `trapline status`"
+            f"{folder}: this command needs a crawl that was started with --processes N; for other crawls, use `trapline status`"
         )
     try:
         found = json.loads((folder / WHERE).read_text())
@@ -79,7 +79,7 @@ def _where(folder: Path) -> tuple[Pass, Address]:
 
 
 def _is_not_running(folder: Path) -> NotRunningError:
-    return NotRunningError(f"{folder}: its crawl does not run now; for its last status, run: trapline status {folder}")
+    return NotRunningError(f"{folder}: its crawl is not running; for its last status, run: trapline status {folder}")
 
 
 async def _request(own: Pass, address: Address, request: dict[str, Any]) -> dict[str, Any]:

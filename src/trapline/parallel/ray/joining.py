@@ -125,7 +125,7 @@ def _have_token(address: str) -> None:
 def _why(error: Exception, stderr: bytes) -> str:
     """Return why the cluster did not admit us, and what to do. `stderr`: what Ray wrote there."""
     if isinstance(error, AuthenticationError) or _REFUSED in stderr:
-        reason = getattr(error, "message", "it has another token than we have, or we have none")
+        reason = getattr(error, "message", "its token is not ours, or we have none")
         copy = "copy its ~/.ray/auth_token to this machine, or set RAY_AUTH_TOKEN"
         return f"the cluster does not admit us ({reason}); {copy}; RAY_AUTH_MODE must be token, or not set"
     words = " ".join(str(error).split())

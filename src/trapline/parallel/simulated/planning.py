@@ -163,7 +163,7 @@ def affordable(task: CrawlTask, processes_most: int | None) -> int:
     """Return the number of processes: as many as are needed, but at most `processes_most`."""
     if task.processes > MOST_PARTITIONS and processes_most is None:
         raise ConfigError(
-            f"{task.processes:,} processes are needed, more than {MOST_PARTITIONS}; give a faster --link or a longer --every"
+            f"{task.processes:,} processes are needed, but {MOST_PARTITIONS:,} are the maximum; give a faster --link or a longer --every"
         )
     return min(task.processes, processes_most or task.processes)
 

@@ -55,7 +55,7 @@ def _why_not(error: Exception) -> str:
     if number == errno.EADDRINUSE:
         return "address already in use; give another port, or 0 for any free port"
     if number in (errno.EADDRNOTAVAIL, socket.EAI_NONAME):
-        return "not an address of this machine"
+        return "not an address of this machine; give one of its addresses, such as 127.0.0.1"
     if number == errno.EACCES:
         return "not permitted for this user; use a port from 1024 on"
     return f"cannot listen on this address: {getattr(error, 'strerror', None) or error}"

@@ -115,7 +115,9 @@ def freshness(
 ) -> dict[str, CopyFreshness]:
     """Return the freshness in [begin_s, end_s) by level of provider, and under the name "all" that of all pages."""
     if not begin_s < end_s:
-        raise ConfigError(f"freshness: the window from {begin_s:g} s to {end_s:g} s is empty, must end after it begins")
+        raise ConfigError(
+            f"freshness: the window from {begin_s:g} s to {end_s:g} s is empty; it must end after it begins"
+        )
     measured = _Measured(history, fetches, weights, begin_s, end_s, accesses)
     every = np.ones(len(weights), bool)
     levels = {level: history.level == level for level in sorted(set(history.level.tolist()))}
@@ -297,7 +299,7 @@ def read_accesses(path: Path, keys: Keys, began: float) -> AccessTimes:
         except ValueError:
             tab = ""
         if not tab:
-            raise ConfigError(f"{path}, line {number}: must be seconds since 1970, a tab, and a URL")
+            raise ConfigError(f"{path}, line {number}: write seconds since 1970, a tab, and a URL")
         target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
         if (page := keys.get((parts.hostname or "", target))) is not None:
             pages.append(page)

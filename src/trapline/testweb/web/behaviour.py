@@ -93,9 +93,9 @@ class Behaviour:
         for entry in fields(self):
             value = getattr(self, entry.name)
             if isinstance(value, int | float) and not value >= 0:
-                raise ConfigError(f"behaviour: {entry.name} is {value}, must not be negative")
+                raise ConfigError(f"behaviour: {entry.name} is {value}; it must not be negative")
         if not self.bandwidth >= 1:
-            raise ConfigError(f"behaviour: bandwidth is {self.bandwidth}, must be at least 1 byte per second")
+            raise ConfigError(f"behaviour: bandwidth is {self.bandwidth}; it must be at least 1 byte per second")
 
 
 def _check_name(what: str, name: str, valid: Sequence[str]) -> None:
@@ -108,10 +108,10 @@ def _check_shares(what: str, shares: Shares, valid: Sequence[str]) -> None:
         _check_name(what, name, valid)
     for name, share in shares:
         if not share >= 0:
-            raise ConfigError(f"shares of {what}: {name}={share:g}; a share must be at least 0")
+            raise ConfigError(f"{what} share {name}={share:g}: a share must be at least 0")
     whole = sum(share for _, share in shares)
     if not whole <= 1 + 1e-9:
-        raise ConfigError(f"shares of {what}: they add up to {whole:g}; give shares with a sum of at most 1")
+        raise ConfigError(f"the {what} shares add up to {whole:g}; give shares with a sum of at most 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Mix:
         _check_shares("validator", self.validators, VALIDATORS)
         if not (self.latency_spread >= 0 and self.bandwidth_spread >= 0):
             spreads = f"{self.latency_spread:g} and {self.bandwidth_spread:g}"
-            raise ConfigError(f"behaviour: the spreads are {spreads}, must not be negative")
+            raise ConfigError(f"behaviour: the spreads are {spreads}; they must not be negative")
 
 
 def behaviours(mix: Mix, sites: int, seed: int) -> tuple[Behaviour, ...]:

@@ -126,7 +126,7 @@ def changes_of(
     )
 
     if not speed > 0:
-        raise ConfigError(f"changes: speed is {speed:g}, must be above 0")
+        raise ConfigError(f"changes: speed is {speed:g}; it must be above 0")
     moments = sampled_histories(trace, graph.pages, seed)
     offsets = np.cumsum([0, *map(len, moments)]).astype(np.int64)
     at_s = np.concatenate(moments) / speed

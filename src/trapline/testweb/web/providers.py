@@ -55,12 +55,12 @@ class SignalSettings:
     def __post_init__(self) -> None:
         for name in ("recall", "schedule_precision"):
             if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ConfigError(f"providers: {name} is {getattr(self, name):g}, must be in 0..1")
+                raise ConfigError(f"providers: {name} is {getattr(self, name):g}; it must be in 0..1")
         if not 0.0 < self.precision <= 1.0:
-            raise ConfigError(f"providers: precision is {self.precision:g}, must be above 0 and at most 1")
+            raise ConfigError(f"providers: precision is {self.precision:g}; it must be above 0 and at most 1")
         if not (self.ahead_s > 0 and self.lie_every_s > 0):
             raise ConfigError(
-                f"providers: ahead_s is {self.ahead_s:g} and lie_every_s is {self.lie_every_s:g}, both must be above 0"
+                f"providers: ahead_s is {self.ahead_s:g} and lie_every_s is {self.lie_every_s:g}; both must be above 0"
             )
 
 
@@ -113,11 +113,13 @@ def _levels(levels: Shares | Sequence[str], sites: int, seed: int) -> tuple[str,
     if not all(isinstance(entry, tuple) for entry in levels):
         named = tuple(map(str, levels))
         if len(named) != sites:
-            raise ConfigError(f"providers: {len(named)} levels for {sites} sites, must be one for each")
+            raise ConfigError(f"providers: {len(named)} levels for {sites} sites; give one for each")
     else:
         names, shares = zip(*levels, ("normal", 1.0), strict=True)
         if sum(shares[:-1]) > 1 + 1e-9:
-            raise ConfigError(f"providers: the shares of levels add up to {sum(shares[:-1]):g}, must be at most 1")
+            raise ConfigError(
+                f"providers: the shares of levels add up to {sum(shares[:-1]):g}; give shares with a sum of at most 1"
+            )
         ends = np.minimum(np.round(np.cumsum(shares) * sites), sites)
         drawn = np.random.default_rng((seed, _LEVELS)).permutation(sites)
         named = tuple(str(names[at]) for at in np.searchsorted(ends, drawn, side="right"))

@@ -278,7 +278,7 @@ def _names(graph: "Graph", naming: str, address_of: Sequence[int], where: Sequen
         recorded = graph.site_names
         return site_names(None if recorded is None else [recorded[site] for site in range(graph.sites)], graph.sites)
     if naming != "address":
-        raise ConfigError(f"names is {naming!r}, must be host or address")
+        raise ConfigError(f"names is {naming!r}; give host or address")
     if len(where) < graph.sites:
         raise ConfigError(
             f"{graph.sites} sites on {len(where)} addresses cannot be named by address; put one site on each address"
@@ -292,7 +292,7 @@ def _behaviours(behaving: Behaviour | Mix | Sequence[Behaviour], sites: int, see
     if isinstance(behaving, Mix):
         return behaviours(behaving, sites, seed)
     if len(behaving) != sites:
-        raise ConfigError(f"{len(behaving)} behaviours for {sites} sites, must be one for each")
+        raise ConfigError(f"{len(behaving)} behaviours for {sites} sites; give one for each")
     return tuple(behaving)
 
 
