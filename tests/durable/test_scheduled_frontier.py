@@ -169,14 +169,31 @@ def test_nothing_is_logged_while_nothing_is_due(tmp_path: Path) -> None:
     frontier.close()
 
 
-def test_dates_are_checked(tmp_path: Path) -> None:
-    frontier = ScheduledFrontier(tmp_path / "f", clock=lambda: 1e9)
-    with pytest.raises(ConfigError, match="negative"):
-        frontier.put([PutPage("http://a/", "a"), PutPage("http://a/2", "a", date=-1)])
-    with pytest.raises(ConfigError, match="UTF-8"):
-        frontier.put([PutPage("http://a/", "\ud800")])
-    assert frontier.counts().known == 0
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        (PutPage("http://a/2", "a", date=-1), "negative"),
+        (PutPage("http://a/2", "\ud800"), "UTF-8"),
+        (PutPage("http://a/\ud800", "a"), "UTF-8"),
+        (PutPage("http://a/2", "a", "text"), "bytes"),  # type: ignore[arg-type]
+        (PutPage("http://a/2", "a", quality=math.nan), "2\\^42"),
+        (PutPage("http://a/2", "a", quality=2.0**42), "2\\^42"),
+    ],
+    ids=range(6),
+)
+def test_pages_are_checked_before_anything_is_changed(tmp_path: Path, page: PutPage, reason: str) -> None:
+    rules = Rules(delay_s=0.0)
+    frontier = ScheduledFrontier(tmp_path / "f", "quality", rules, clock=lambda: 1e9)
+    with pytest.raises(ConfigError, match=reason):
+        frontier.put([PutPage("http://a/", "a"), page])
+    assert frontier.counts().known == frontier.known == frontier.sites == 0
+    frontier.put([PutPage("http://a/3", "a")])
+    frontier.commit()
+    assert frontier._frontier.journal is not None and frontier._frontier.journal.take() == b""
     frontier.close()
+    again = ScheduledFrontier(tmp_path / "f", "quality", rules, clock=lambda: 1e9)
+    assert [page.url for one in again.hand_out(9, 1) for page in again.listed(one.pages)] == ["http://a/3"]
+    again.close()
 
 
 def test_a_clock_never_goes_back_and_never_stands_still() -> None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from trapline.durable.database import PageRow
 from trapline.durable.frontier import DurableFrontier
-from trapline.durable.pages import check_text
+from trapline.durable.pages import check_text, check_value
 from trapline.durable.schedule import DONE, NEVER, NEW, REMOVED, PageDates
 from trapline.durable.schedule_database import REMOVED_NAME, ScheduleDatabase, SiteRule
 from trapline.errors import ConfigError
@@ -124,28 +124,25 @@ class ScheduledFrontier(DurableFrontier):
 
     def put(self, pages: Sequence[PutPage]) -> list[bool]:
         """Add new pages, and set the dates of those that have one. Return for each whether that was done: a page without a date that is
-        known stays as it is."""
+        known stays as it is. If a page cannot be written, raise `ConfigError` and change nothing."""
+        dates = [_checked_date(page) for page in pages]
         now = self._now()
         stamp, first = _milliseconds(now), self._frontier.pages
-        dates = [None if page.date is None else _date(page.date) for page in pages]
         owners = self._numbers_of([page.site for page in pages])
         numbers = np.empty(len(pages), np.int32)
         keys = [f"{owner} {page.url}" for owner, page in zip(owners, pages, strict=True)]
         self._seen.add(self._seen.fingerprints(keys), first, numbers)
-        new: list[tuple[int, PutPage]] = []
         discovered: list[int] = []
         done = []
-        for number, owner, page, date in zip(numbers.tolist(), owners, pages, dates, strict=True):
-            is_new = number == first + len(new)
+        is_new_page = self._register_new(pages, owners, numbers, first)
+        for is_new, number, owner, page, date in zip(is_new_page, numbers.tolist(), owners, pages, dates, strict=True):
             if is_new:
-                new.append((owner, page))
                 self._schedule.add(owner, stamp, NEW if date is None else date)
                 self._database.changed_pages.add(number)
                 self._settle_limited(owner)
             if date is None and self._schedule.date(number) == NEW:
                 discovered.append(number)  # again: strategies may count how often a page was found
             done.append(is_new or self._put_again(number, date, page.payload, stamp))
-        self._register_new(new, first)
         self._frontier.discover(discovered, now)
         return done
 
@@ -169,16 +166,23 @@ class ScheduledFrontier(DurableFrontier):
         self._database.changed_pages.add(number)
         self._settle_limited(self._schedule.site(number))
 
-    def _register_new(self, new: Sequence[tuple[int, PutPage]], first: int) -> None:
-        if not new:
-            return
-        self._frontier.add_pages([owner for owner, _ in new])
-        urls = [page.url for _, page in new]
-        self._qualities = [page.quality for _, page in new]
-        for name, values in self._inputs.items():
-            self._frontier.set_column(name, values(urls), first)
-        for number, (owner, page) in enumerate(new, first):
-            self._database.pages[number] = PageRow(number, owner, page.url, None, page.payload or None)
+    def _register_new(self, pages: Sequence[PutPage], owners: Sequence[int], numbers: Array, first: int) -> list[bool]:
+        """Register the pages whose number is new, at their first place, and return for each whether it is such a page."""
+        new: list[tuple[int, PutPage]] = []
+        is_new = []
+        for number, owner, page in zip(numbers.tolist(), owners, pages, strict=True):
+            is_new.append(number == first + len(new))
+            if is_new[-1]:
+                new.append((owner, page))
+                # Rows come first: whatever raises an error below, no page is logged without its row.
+                self._database.pages[number] = PageRow(number, owner, page.url, None, page.payload or None)
+        if new:
+            self._frontier.add_pages([owner for owner, _ in new])
+            urls = [page.url for _, page in new]
+            self._qualities = [page.quality for _, page in new]
+            for name, values in self._inputs.items():
+                self._frontier.set_column(name, values(urls), first)
+        return is_new
 
     def hand_out(
         self, most: int, hold_s: float, sites: int = 1, site: str | None = None, served: Collection[str] = ()
@@ -435,8 +439,13 @@ def _upwards(seconds: float) -> int:
     return math.ceil(1000 * seconds)
 
 
-def _date(seconds: int) -> int:
-    """Return a date in milliseconds. The date 0 is DONE."""
-    if seconds < 0:
-        raise ConfigError(f"date {seconds}: is negative; give seconds since 1970, or 0 for a page that is done")
-    return 1000 * min(seconds, MOST_DATE)
+def _checked_date(page: PutPage) -> int | None:
+    """Return the date of a page in milliseconds; None: it has none; 0: DONE. Raise `ConfigError` if the page cannot be written."""
+    check_text("url", page.url)
+    check_text("site", page.site)
+    check_value(page.url, page.payload, page.quality)
+    if page.date is not None and page.date < 0:
+        raise ConfigError(
+            f"{page.url}: its date {page.date} is negative; give seconds since 1970, or 0 for a page that is done"
+        )
+    return None if page.date is None else 1000 * min(page.date, MOST_DATE)
