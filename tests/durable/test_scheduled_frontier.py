@@ -155,6 +155,52 @@ def test_a_site_comes_once_in_one_call_whatever_its_delay(tmp_path: Path) -> Non
     frontier.close()
 
 
+@pytest.mark.parametrize("is_disturbed", [False, True])
+def test_a_retrieval_in_several_calls_meets_every_site_once(tmp_path: Path, is_disturbed: bool) -> None:
+    """Whatever the delay, while time passes between the calls, and while other calls move the frontier's time on."""
+    now, names = [1e9], [f"s{number}" for number in range(20)]
+    rules = Rules(delay_s=0.0)
+    frontier = ScheduledFrontier(tmp_path / "f", "larger-sites-first", rules, clock=lambda: now[0])
+    new = [PutPage(f"http://{name}/{page}", name) for place, name in enumerate(names) for page in range(30 - place)]
+    due = [PutPage(f"http://{name}/due/{page}", name, date=1) for name in names[::2] for page in range(9)]
+    frontier.put([*new, *due])
+    moment, found = frontier.now, list[str]()
+    while handed := frontier.hand_out(3, 60.0, 3, served=found, moment=moment):
+        found += [one.site for one in handed]
+        now[0] += 1.0
+        if is_disturbed:
+            frontier.set_delay("other", 1.0)
+    assert sorted(found) == sorted(names)
+    frontier.close()
+
+
+def test_a_later_call_of_a_retrieval_wastes_no_delay(tmp_path: Path) -> None:
+    now = [1e9]
+    frontier = ScheduledFrontier(tmp_path / "f", rules=Rules(delay_s=2.0), clock=lambda: now[0])
+    frontier.put([PutPage(f"http://{name}/{page}", name) for name in "ab" for page in range(9)])
+    moment = frontier.now
+    (first,) = frontier.hand_out(1, 60.0, 1, moment=moment)
+    now[0] += 3.0
+    (second,) = frontier.hand_out(1, 60.0, 9, served=[first.site], moment=moment)
+    assert [one.site for one in frontier.hand_out(1, 60.0, 9)] == [first.site]
+    now[0] += 1.9  # the delay of the second site counts from when it was handed out
+    assert frontier.hand_out(1, 60.0, 9) == []
+    now[0] += 0.1
+    assert {one.site for one in frontier.hand_out(1, 60.0, 9)} == {first.site, second.site}
+    frontier.close()
+
+
+def test_a_page_is_reserved_for_some_time(tmp_path: Path) -> None:
+    frontier = ScheduledFrontier(tmp_path / "f", rules=RULES, clock=lambda: 1e9)
+    frontier.put([PutPage("http://a/", "a", date=1)])
+    for hold_s in (0.0, -1.0, math.nan):
+        with pytest.raises(ConfigError, match="hold_s"):
+            frontier.hand_out(9, hold_s)
+    (handed,) = frontier.hand_out(9, 1e-9)
+    assert handed.pages == [0]
+    frontier.close()
+
+
 def test_nothing_is_logged_while_nothing_is_due(tmp_path: Path) -> None:
     """Clients ask all the time. The log of calls that were not committed is kept in memory."""
     now = [1e9]

@@ -109,6 +109,14 @@ def test_queues_and_urls_are_limited_as_asked(client: Client) -> None:
     assert [one.key for one in client.get(queues=3, most=1)] == ["s2", "s3", "s0"]  # queues take turns
 
 
+def test_every_queue_is_given_once_in_however_many_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trapline.urlfrontier.service._ROUND_URLS", 10)
+    with running(tmp_path / "f", "larger-sites-first") as client:
+        client.put(*(new(f"http://s{site}/{page}") for site in range(60) for page in range(70 - site)))
+        keys = [one.key for one in client.get(most=2)]
+        assert keys == [f"s{site}" for site in range(60) for _ in range(2)]
+
+
 def test_one_queue_is_given_if_its_key_is_named(client: Client) -> None:
     client.put(new(A), new("http://b/1"), known(B, 1), new(C, key="other"), new("http://b/2", crawl="two"))
     assert client.urls(key="a.example", crawlID="DEFAULT") == [B, A]

@@ -185,38 +185,69 @@ class ScheduledFrontier(DurableFrontier):
         return is_new
 
     def hand_out(
-        self, most: int, hold_s: float, sites: int = 1, site: str | None = None, served: Collection[str] = ()
+        self,
+        most: int,
+        hold_s: float,
+        sites: int = 1,
+        site: str | None = None,
+        *,
+        served: Collection[str] = (),
+        moment: float | None = None,
     ) -> list[HandedOut]:
-        """Reserve up to `most` pages of each of up to this number of sites for some seconds. `site`: only of this one. `served`: not of
-        these, as far as that is known at once."""
-        now = self._now()
+        """Reserve up to `most` pages of each of up to this number of sites for some seconds. `site`: only of this one.
+
+        `served`, `moment`: of a retrieval in several calls, the sites of the earlier ones, which give nothing again, and when it began.
+        What is due is what was due then, so that no delay is over that began in an earlier call."""
+        if not hold_s > 0:
+            raise ConfigError(
+                f"hold_s {hold_s}: pages cannot be reserved for so long; give a number of seconds above 0"
+            )
+        real = self._now()
+        now = real if moment is None else max(moment, self._frontier.now)
+        until = max(_milliseconds(real) + 1, _milliseconds(real + min(hold_s, MOST_DATE)))
         self._unblock(now)
         self._withdraw(now)
         found: list[HandedOut] = []
         while len(found) < sites:
             number = self._sites.get(site, -1) if site is not None else -1
-            visit = self._visit_site(number, now) if site is not None else self._next_visit(now)
+            visit = self._visit_site(number, now) if site is not None else self._next_visit(now, served)
             if visit is None:
                 break
             name = self._names[visit.site]
             free = self._most_reserved - self._schedule.reserved(visit.site, _milliseconds(now))
-            pages = [] if name in served else self._reserve(visit, min(most, MOST_PAGES, free), now, hold_s)
-            self._frontier.finish(visit, Outcome(not_before=now + _GAP_S), now)
+            # A served site is here only if another call has moved the frontier's time on, beyond the delay.
+            pages = [] if name in served else self._reserve(visit, min(most, MOST_PAGES, free), now, until)
+            not_before = real + max(_GAP_S, self._delay_s(visit.site))
+            self._frontier.finish(visit, Outcome(not_before=not_before), now)
             if not pages:
-                break
-            self._handed_out_at[visit.site] = now
+                continue  # the site is not open any more, others may be
+            self._handed_out_at[visit.site] = real
             if len(pages) == free:
                 self._settle_site(visit.site)
             found.append(HandedOut(name, pages))
         return found
 
-    def _next_visit(self, now: float) -> Visit | None:
-        """Begin a visit to the next site. Sites with new pages and sites with pages that are due take turns."""
-        self._kinds.reverse()
-        return self._kinds[0](now) or self._kinds[1](now)
+    def _delay_s(self, site: int) -> float:
+        own, rules = float(self._frontier.site_records["delay_s"][site]), self._rules
+        if not math.isnan(own):
+            return own
+        is_small = self._frontier.known_pages(site) < rules.small_site_pages
+        return rules.small_site_delay_s if is_small else rules.delay_s
 
-    def _due_visit(self, now: float) -> Visit | None:
-        site = self._schedule.next_site(_milliseconds(now), lambda site: _upwards(self._frontier.open_at(site)))
+    def _next_visit(self, now: float, served: Collection[str]) -> Visit | None:
+        """Begin a visit to the next site. Sites with new pages and sites with pages that are due take turns."""
+        self._is_new_first = not self._is_new_first
+        if self._is_new_first:
+            return self._new_visit(now) or self._due_visit(now, served)
+        return self._due_visit(now, served) or self._new_visit(now)
+
+    def _due_visit(self, now: float, served: Collection[str]) -> Visit | None:
+        stamp = _milliseconds(now)
+
+        def open_at(site: int) -> int:
+            return stamp + 1 if self._names[site] in served else _upwards(self._frontier.open_at(site))
+
+        site = self._schedule.next_site(stamp, open_at)
         answer = None if site is None else self._frontier.visit(site, now)
         return answer if isinstance(answer, Visit) else None
 
@@ -234,10 +265,9 @@ class ScheduledFrontier(DurableFrontier):
         answer = self._frontier.visit(site, now)
         return answer if isinstance(answer, Visit) else None
 
-    def _reserve(self, visit: Visit, most: int, now: float, hold_s: float) -> list[int]:
-        """Reserve pages of the visited site, by date; the date of a new page is its creation, and new pages stay in their order."""
+    def _reserve(self, visit: Visit, most: int, now: float, until: int) -> list[int]:
+        """Reserve pages of the visited site by date; the date of a new page is its creation, and new pages stay in their order."""
         schedule, stamp = self._schedule, _milliseconds(now)
-        until = stamp + round(1000 * hold_s)
         new, pages = iter(visit.pages), list[int]()
         fresh = next(new, None)
         while len(pages) < most:
@@ -409,7 +439,7 @@ class ScheduledFrontier(DurableFrontier):
             self._lock.release()
 
     def _open(self) -> None:
-        self._kinds = [self._due_visit, self._new_visit]
+        self._is_new_first = False  # in the last turn
         self._handed_out_at: dict[int, float] = {}  # by site
         self._leaving: list[int] = []  # pages that the frontier must forget before it is asked
         self._unblocks: list[tuple[int, int]] = []  # a heap of (time, site)
