@@ -29,6 +29,8 @@ class Pair:
         self.folder, self.most_reserved = folder, most_reserved
         self.naive = NaiveQueues(RULES.delay_s, most_reserved or math.inf)
         self.naive.now = START
+        self.puts = 0
+        self.payloads: dict[tuple[str, str], bytes] = {}  # by site and URL
         self.open()
 
     def open(self) -> None:
@@ -39,8 +41,14 @@ class Pair:
     def put(self, pages: list[tuple[str, int, int | None]]) -> None:
         """Pages as (site, number, date or None); dates count from the start, and 0 is 0."""
         dated = [(site, f"http://{site}/{page}", date and START + date) for site, page, date in pages]
-        stored = self.fast.put([PutPage(url, site, url.encode(), date) for site, url, date in dated])
+        payloads = [b"%d" % number for number in range(self.puts, self.puts + len(dated))]
+        self.puts += len(dated)
+        stored = self.fast.put(
+            [PutPage(url, site, payload, date) for (site, url, date), payload in zip(dated, payloads, strict=True)]
+        )
         assert stored == [self.naive.put(*page) for page in dated]
+        changed = zip(dated, payloads, stored, strict=True)
+        self.payloads |= {(site, url): payload for (site, url, _), payload, is_stored in changed if is_stored}
 
     def hand_out_one(self, site: str, most: int, hold_s: int) -> None:
         handed = self.fast.hand_out(most, hold_s, 1, site)
@@ -90,7 +98,7 @@ class Pair:
         for name, site in self.naive.sites.items():
             for url, page in site.pages.items():
                 found = self.fast.page(url, name)
-                assert found is not None and found.payload.decode() == url
+                assert found is not None and found.payload == self.payloads[name, url]
                 date = -0.001 if page.date is None else page.date
                 dates = tuple(round(1000 * one) for one in (page.created, date, page.held_until))
                 assert (found.dates.created, found.dates.date) == dates[:2]
@@ -127,7 +135,7 @@ def test_the_frontier_agrees_with_its_oracle(
             pair.naive.now += arguments[0]
         else:
             getattr(pair, name)(*arguments)
-    pair.check()
+        pair.check()
     pair.restart(is_kill=True)
     pair.check()
     for _ in range(3):
@@ -198,6 +206,23 @@ def test_a_page_is_reserved_for_some_time(tmp_path: Path) -> None:
             frontier.hand_out(9, hold_s)
     (handed,) = frontier.hand_out(9, 1e-9)
     assert handed.pages == [0]
+    frontier.close()
+
+
+def test_removed_pages_are_not_listed(tmp_path: Path) -> None:
+    """They may be removed between two looks of somebody who lists pages."""
+    frontier = ScheduledFrontier(tmp_path / "f", rules=RULES, clock=lambda: 1e9)
+    frontier.put([PutPage(f"http://{name}/{number}", name) for name in "ab" for number in range(2)])
+    pages = frontier.pages().tolist()
+    for is_committed in (False, True):
+        frontier.put([PutPage("http://a/0", "a"), PutPage("http://a/1", "a")])
+        pages = sorted({*pages, *frontier.pages().tolist()})
+        frontier.remove_site("a")
+        if is_committed:
+            frontier.commit()
+        assert [page.url for page in frontier.listed(pages)] == ["http://b/0", "http://b/1"]
+    frontier.remove_older(2e9)
+    assert frontier.listed(pages) == []
     frontier.close()
 
 

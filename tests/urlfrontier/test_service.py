@@ -349,6 +349,26 @@ def test_there_is_one_node_and_no_log_level(client: Client) -> None:
     assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
 
 
+@pytest.mark.parametrize("call", ["GetURLs", "ListURLs"])
+@pytest.mark.parametrize("what", ["queue", "crawl"])
+def test_what_is_deleted_while_urls_are_sent_ends_the_answer(
+    client: Client, call: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trapline.urlfrontier.service._READ", 50)
+    urls = [f"http://a.example/{number}/{'x' * 1_900}" for number in range(1_000)]  # more than gRPC reads ahead
+    client.put(*(known(url, 1) for url in urls))
+    params = m.GetParams() if call == "GetURLs" else m.ListUrlParams(size=5_000)
+    answers = iter(getattr(client.stub, call)(params, timeout=20))
+    first = next(answers)
+    if what == "queue":
+        client.stub.DeleteQueue(m.QueueWithinCrawlParams(key="a.example"))
+    else:
+        client.stub.DeleteCrawl(m.DeleteCrawlMessage(value="DEFAULT"))
+    found = [one if call == "GetURLs" else one.known.info for one in (first, *answers)]
+    assert 0 < len(found) < 1_000
+    assert {one.key for one in found} == {"a.example"} and {one.url for one in found} <= set(urls)
+
+
 # ---- inspection
 
 

@@ -389,9 +389,11 @@ class ScheduledFrontier(DurableFrontier):
         return None if page < 0 or self._schedule.date(page) == REMOVED else self.listed([page])[0]
 
     def listed(self, pages: Sequence[int]) -> list[ListedPage]:
-        rows = self._database.rows_of(pages)
+        """Return these pages, without those that were removed."""
+        schedule, payloads = self._schedule, self._database.changed_payloads
         return [
-            ListedPage(row.url, self._names[row.site], row.payload or b"", self._schedule.dates(row.id)) for row in rows
+            ListedPage(row.url, self._names[row.site], payloads.get(row.id, row.payload) or b"", schedule.dates(row.id))
+            for row in self._database.rows_of([page for page in pages if schedule.date(page) != REMOVED])
         ]
 
     def pages(self, site: str | None = None) -> Array:

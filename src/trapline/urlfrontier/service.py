@@ -78,6 +78,8 @@ class Service:
             for crawl, frontier, handed in found:
                 pages, encoded = [page for one in handed for page in one.pages], crawl.encode()
                 for at in range(0, len(pages), _READ):
+                    if self._crawls.get(crawl) is not frontier:  # it was deleted
+                        break
                     for page in frontier.listed(pages[at : at + _READ]):
                         await context.write(info_of(page, encoded))
             if request.key:
