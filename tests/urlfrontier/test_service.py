@@ -155,10 +155,11 @@ def test_any_crawl_gives_each_crawl_its_share(client: Client) -> None:
         new(A, key="k" * 1_025),
         new(A, key="\n"),
         new(A, crawl="c" * 81),
+        new(A, crawl="ü" * 41),
         new(A, metadata={"m": ["x" * 70_000]}),
         known(A, 1, key="\x01" + "0"),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_what_cannot_be_stored_is_skipped_and_the_stream_goes_on(client: Client, bad: m.URLItem) -> None:
     assert client.put(bad, new(C)) == [SKIPPED, OK]
@@ -454,6 +455,13 @@ def test_a_call_that_names_no_queue_is_refused(client: Client) -> None:
         with pytest.raises(grpc.RpcError) as caught:
             call()
         assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_one_crawl_too_many_fails(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SKIPPED would mean that the URL is known."""
+    monkeypatch.setattr("trapline.urlfrontier.crawls.MOST_CRAWLS", 1)
+    assert client.put(new(A), new(B)) == [OK, OK]
+    assert sorted(client.put(new(A, crawl="two"), new(C))) == [OK, FAIL]
 
 
 def test_a_full_disk_fails_urls_and_loses_none(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

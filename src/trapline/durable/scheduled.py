@@ -434,7 +434,7 @@ class ScheduledFrontier(DurableFrontier):
         self._commit(sync)
 
     def discard(self) -> None:
-        """End without keeping what was not committed: the folder is to be deleted."""
+        """End without keeping what was not committed: the folder is to be deleted, or an error has left something half done."""
         if self._is_open:
             self._is_open = False
             self._database.close()

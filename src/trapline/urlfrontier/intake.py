@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from trapline.durable.scheduled import PutPage
-from trapline.errors import ConfigError
+from trapline.errors import ConfigError, RankError
 from trapline.terminal import say
 from trapline.urlfrontier.crawls import Crawls
 from trapline.urlfrontier.messages import FAIL, OK, SKIPPED
@@ -110,9 +110,12 @@ class Intake:
             frontier.catch_up()
             stored = frontier.put(pages)
             frontier.commit(sync=True)
-        except ConfigError as error:  # such as one crawl too many
+        except RankError:  # of the user's strategy: what it left half done must not be kept, and no URL can be ranked
+            self._crawls.discard()
+            raise
+        except ConfigError as error:  # the crawl cannot be made: it would be one too many
             self._say(f"trapline: {error}")
-            return [SKIPPED] * len(pages)
+            return [FAIL] * len(pages)
         except (sqlite3.Error, OSError) as error:  # a full disk: the next commit that succeeds has these pages too
             self._say(f"trapline: crawl {crawl}: {len(pages)} URLs are not stored: {error}")
             return [FAIL] * len(pages)
