@@ -18,7 +18,7 @@ from trapline.errors import ConfigError
 from trapline.frontier import Rules
 
 SITES = ("a", "b", "c")
-RULES = Rules(delay_s=2.0, per_connection=10, first_requests=10)
+RULES = Rules(delay_s=2.0, per_connection=2)
 START = 1_000_000
 
 
@@ -27,7 +27,7 @@ class Pair:
 
     def __init__(self, folder: Path, most_reserved: int) -> None:
         self.folder, self.most_reserved = folder, most_reserved
-        self.naive = NaiveQueues(RULES.delay_s, most_reserved or math.inf)
+        self.naive = NaiveQueues(RULES.delay_s, RULES.per_connection, most_reserved or math.inf)
         self.naive.now = START
         self.puts = 0
         self.payloads: dict[tuple[str, str], bytes] = {}  # by site and URL
@@ -148,11 +148,12 @@ def test_the_frontier_agrees_with_its_oracle(
     "strategy", ["opic", "backlink-count", "larger-sites-first", "crawl-ability", "depth", "random"]
 )
 def test_any_strategy_orders_new_pages(tmp_path: Path, strategy: str) -> None:
-    frontier = ScheduledFrontier(tmp_path / "f", strategy, RULES, clock=lambda: 1e9)
-    pages = [PutPage(f"http://{name}/{number}", name) for name in SITES for number in range(4)]
+    rules = Rules(per_connection=60)  # more than the first_requests of a crawler
+    frontier = ScheduledFrontier(tmp_path / "f", strategy, rules, clock=lambda: 1e9)
+    pages = [PutPage(f"http://{name}/{number}", name) for name in SITES for number in range(55)]
     frontier.put(pages)
-    handed = frontier.hand_out(9, 30, 9)
-    assert sorted(one.site for one in handed) == list(SITES) and sum(len(one.pages) for one in handed) == 12
+    handed = frontier.hand_out(70, 30, 9)
+    assert sorted(one.site for one in handed) == list(SITES) and sum(len(one.pages) for one in handed) == 165
     frontier.close()
 
 
@@ -279,6 +280,20 @@ def test_a_clock_never_goes_back_and_never_stands_still() -> None:
     clock.raise_to(150.0)
     clock.raise_to(300.0)
     assert clock() == 300.0
+
+
+def test_closed_sites_do_not_pile_up(tmp_path: Path) -> None:
+    """However often a page is put while its site is blocked or has enough reservations."""
+    frontier = ScheduledFrontier(tmp_path / "f", rules=RULES, most_reserved=1, clock=lambda: 1e9)
+    frontier.block("a", 2e9)
+    frontier.put([PutPage("http://b/", "b"), PutPage("http://b/2", "b")])
+    frontier.hand_out(9, 3600)
+    for number in range(100):
+        frontier.put([PutPage(f"http://{name}/{number}/", name) for name in "ab"])
+        frontier.block("a", 2e9 + number)
+    assert len(frontier._settles) <= 2
+    assert frontier.site_names() == ["b"] and frontier.site_names(with_inactive=True) == ["a", "b"]
+    frontier.close()
 
 
 def test_entries_of_the_schedule_do_not_pile_up() -> None:

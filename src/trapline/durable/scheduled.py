@@ -13,6 +13,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -116,6 +117,8 @@ class ScheduledFrontier(DurableFrontier):
         `most_reserved`: the most pages of a site that are reserved at a time; 0: any number."""
         self._most_reserved = most_reserved or sys.maxsize
         own_clock = clock or SteadyClock()
+        # No visit is measured, so nothing else would raise what a site gives at once.
+        rules = replace(rules or Rules(), first_requests=MOST_PAGES)
         super().__init__(folder, strategy, rules, clock=own_clock)
         if isinstance(own_clock, SteadyClock):
             own_clock.raise_to(self._frontier.now)
@@ -318,8 +321,6 @@ class ScheduledFrontier(DurableFrontier):
 
     def _change_rule(self, site: int, rule: SiteRule) -> None:
         self._site_rules[site] = self._database.changed_rules[site] = rule
-        if rule.blocked_until:
-            heappush(self._unblocks, (rule.blocked_until, site))
         self._settle_site(site)
 
     def _settle_limited(self, site: int) -> None:
@@ -329,13 +330,26 @@ class ScheduledFrontier(DurableFrontier):
 
     def _settle_site(self, site: int) -> None:
         """Close or open the site, as its rule and its reservations say now."""
-        now, rule = self._now(), self._site_rules.get(site, SiteRule())
+        now = self._now()
         stamp = _milliseconds(now)
         is_reserved = self._schedule.reserved(site, stamp) >= self._most_reserved
         if is_reserved:
-            heappush(self._unblocks, (self._schedule.changes_at(site), site))
-        is_full = 0 < rule.most_done <= self._schedule.done(site)
-        self._set_closed(site, is_reserved or is_full or rule.blocked_until > stamp, now)
+            self._settle_at(site, self._schedule.changes_at(site))
+        self._settle_at(site, self._site_rules.get(site, SiteRule()).blocked_until, stamp)
+        self._set_closed(site, is_reserved or self._is_stopped(site, stamp), now)
+
+    def _settle_at(self, site: int, time: int, now: int = 0) -> None:
+        """Settle the site at this time, if it is later than now and that is not planned for an earlier one."""
+        if now < time < self._settles_at.get(site, NEVER):
+            self._settles_at[site] = time
+            heappush(self._settles, (time, site))
+
+    def _is_stopped(self, site: int, now: int) -> bool:
+        """Return whether the site is blocked, or at its limit."""
+        rule = self._site_rules.get(site)
+        if rule is None:
+            return False
+        return rule.blocked_until > now or 0 < rule.most_done <= self._schedule.done(site)
 
     def _set_closed(self, site: int, is_closed: bool, now: float) -> None:
         if is_closed != (site in self._closed):
@@ -344,10 +358,12 @@ class ScheduledFrontier(DurableFrontier):
             self._schedule.look_at(site, _milliseconds(now))
 
     def _unblock(self, now: float) -> None:
-        while self._unblocks and self._unblocks[0][0] <= _milliseconds(now):
-            _, site = heappop(self._unblocks)
-            if self._names[site] in self._sites:  # it is not removed
-                self._settle_site(site)
+        while self._settles and self._settles[0][0] <= _milliseconds(now):
+            time, site = heappop(self._settles)
+            if self._settles_at.get(site) == time:
+                del self._settles_at[site]
+                if self._names[site] in self._sites:  # it is not removed
+                    self._settle_site(site)
 
     # ---- removal
 
@@ -414,12 +430,12 @@ class ScheduledFrontier(DurableFrontier):
         )
 
     def site_names(self, with_inactive: bool = False) -> list[str]:
-        """Return the names of the sites that have pages. Inactive ones are closed, or have only pages that are done."""
+        """Return the names of the sites that have pages. Inactive ones are blocked, at their limit, or have only pages that
+        are done."""
         sites, _, dates, _ = self._schedule.arrays()
         is_listed = dates != REMOVED if with_inactive else (dates == NEW) | (dates > 0)
-        self._unblock(self._now())
-        found = np.unique(sites[is_listed]).tolist()
-        return [self._names[site] for site in found if with_inactive or site not in self._closed]
+        found, stamp = np.unique(sites[is_listed]).tolist(), _milliseconds(self._now())
+        return [self._names[site] for site in found if with_inactive or not self._is_stopped(site, stamp)]
 
     # ---- durability
 
@@ -444,7 +460,8 @@ class ScheduledFrontier(DurableFrontier):
         self._is_new_first = False  # in the last turn
         self._handed_out_at: dict[int, float] = {}  # by site
         self._leaving: list[int] = []  # pages that the frontier must forget before it is asked
-        self._unblocks: list[tuple[int, int]] = []  # a heap of (time, site)
+        self._settles: list[tuple[int, int]] = []  # a heap of (time, site)
+        self._settles_at: dict[int, int] = {}  # by site, the time of its entry that holds
         super()._open()
         frontier, states = self._frontier, self._frontier.page_states
         self._database.load_schedule(frontier.page_sites)
@@ -453,9 +470,6 @@ class ScheduledFrontier(DurableFrontier):
         self._closed = set(np.flatnonzero(frontier.site_records["budget"] == 0).tolist())
         _, _, dates, _ = self._schedule.arrays()
         self._leaving = np.flatnonzero((states == WAITING) & (dates != NEW)).tolist()
-        for site, rule in self._site_rules.items():
-            if rule.blocked_until:
-                heappush(self._unblocks, (rule.blocked_until, site))
         for site in self._sites.values():
             self._settle_site(site)
 
