@@ -268,6 +268,14 @@ def test_pages_are_checked_before_anything_is_changed(tmp_path: Path, page: PutP
     again.close()
 
 
+@pytest.mark.parametrize(
+    "call", ["add", "report", "finish", "next", "set_site", "resolve", "set_payload", "knows", "is_done"]
+)
+def test_calls_that_would_damage_the_folder_are_refused(tmp_path: Path, call: str) -> None:
+    with ScheduledFrontier(tmp_path / "f") as frontier, pytest.raises(ConfigError, match=f"{call}: .* hand_out"):
+        getattr(frontier, call)("http://a/", delay_s=1.0)
+
+
 def test_a_clock_never_goes_back_and_never_stands_still() -> None:
     wall, steady = [100.0], [0.0]
     clock = SteadyClock(lambda: wall[0], lambda: steady[0])

@@ -1,13 +1,16 @@
 """The calls of URLFrontier, by a real client over a socket: what clients of the reference service rely on."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
 import pytest
 
 from tests.urlfrontier.service_world import Client, info, known, new, running
+from trapline.durable.scheduled import PutPage
 from trapline.urlfrontier import messages as m
+from trapline.urlfrontier.intake import Intake
 from trapline.urlfrontier.messages import FAIL, OK, SKIPPED
 
 A, B, C = (f"http://a.example/{name}" for name in "abc")
@@ -192,6 +195,26 @@ def test_a_stream_of_many_thousands_is_acknowledged_one_by_one(client: Client) -
     count = 4_500  # more than a stream may have pending
     statuses = client.put(*(new(f"http://s{number % 50}/{number}") for number in range(count)))
     assert statuses == [OK] * count and client.stats().size == count
+
+
+def test_streams_wait_while_too_much_is_not_stored(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little is stored at once, every stream gets its acknowledgements."""
+    stored, put = [], Intake._put
+    monkeypatch.setattr("trapline.urlfrontier.intake._MOST_AT_ONCE", 10)
+    monkeypatch.setattr("trapline.urlfrontier.intake._MOST_WAITING_BYTES", 1_000)
+
+    def counted(intake: Intake, crawl: str, pages: list[PutPage]) -> list[int]:
+        stored.append(len(pages))
+        return put(intake, crawl, pages)
+
+    monkeypatch.setattr(Intake, "_put", counted)
+    with ThreadPoolExecutor() as threads:
+        calls = [
+            threads.submit(client.put, *(new(f"http://s{stream}/{number}") for number in range(200)))
+            for stream in range(3)
+        ]
+        assert [call.result(20) for call in calls] == [[OK] * 200] * 3
+    assert sum(stored) == 600 and max(stored) <= 10
 
 
 # ---- reservations

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 
@@ -85,6 +85,13 @@ class SteadyClock:
         self._time = max(self._time, moment)
 
 
+def _refused(call: str) -> Callable[..., Any]:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise ConfigError(f"{call}: not a call of a scheduled frontier; use put and hand_out")
+
+    return refuse
+
+
 class ScheduledFrontier(DurableFrontier):
     """A frontier of URLs in a folder, which any number of crawlers take from.
 
@@ -103,6 +110,12 @@ class ScheduledFrontier(DurableFrontier):
 
     DATABASE_KIND = ScheduleDatabase
     _database: ScheduleDatabase
+    _is_new_first: bool
+
+    # What these calls of a durable frontier change would have no dates, or another key.
+    add, report, finish, next = map(_refused, ("add", "report", "finish", "next"))
+    set_site, resolve, set_payload = map(_refused, ("set_site", "resolve", "set_payload"))
+    knows, is_done = map(_refused, ("knows", "is_done"))
 
     def __init__(
         self,

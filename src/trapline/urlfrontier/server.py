@@ -87,7 +87,8 @@ def _allow_files() -> None:
 async def _first(stop: asyncio.Event, *failures: asyncio.Future[None]) -> None:
     """Wait for the end of the service. It is also the end if the strategy fails, or storing does for a reason that nobody foresaw."""
     stopped = asyncio.create_task(stop.wait())
-    await asyncio.wait((stopped, *failures), return_when=asyncio.FIRST_COMPLETED)
+    ends: list[asyncio.Future[Any]] = [stopped, *failures]
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
     for failure in failures:
         if failure.done():
