@@ -18,7 +18,7 @@ from trapline.errors import ConfigError
 from trapline.frontier import Rules
 
 SITES = ("a", "b", "c")
-RULES = Rules(delay_s=2.0, per_connection=10, first_requests=10)
+RULES = Rules(delay_s=2.0, per_connection=2)
 START = 1_000_000
 
 
@@ -27,8 +27,10 @@ class Pair:
 
     def __init__(self, folder: Path, most_reserved: int) -> None:
         self.folder, self.most_reserved = folder, most_reserved
-        self.naive = NaiveQueues(RULES.delay_s, most_reserved or math.inf)
+        self.naive = NaiveQueues(RULES.delay_s, RULES.per_connection, most_reserved or math.inf)
         self.naive.now = START
+        self.puts = 0
+        self.payloads: dict[tuple[str, str], bytes] = {}  # by site and URL
         self.open()
 
     def open(self) -> None:
@@ -39,8 +41,14 @@ class Pair:
     def put(self, pages: list[tuple[str, int, int | None]]) -> None:
         """Pages as (site, number, date or None); dates count from the start, and 0 is 0."""
         dated = [(site, f"http://{site}/{page}", date and START + date) for site, page, date in pages]
-        stored = self.fast.put([PutPage(url, site, url.encode(), date) for site, url, date in dated])
+        payloads = [b"%d" % number for number in range(self.puts, self.puts + len(dated))]
+        self.puts += len(dated)
+        stored = self.fast.put(
+            [PutPage(url, site, payload, date) for (site, url, date), payload in zip(dated, payloads, strict=True)]
+        )
         assert stored == [self.naive.put(*page) for page in dated]
+        changed = zip(dated, payloads, stored, strict=True)
+        self.payloads |= {(site, url): payload for (site, url, _), payload, is_stored in changed if is_stored}
 
     def hand_out_one(self, site: str, most: int, hold_s: int) -> None:
         handed = self.fast.hand_out(most, hold_s, 1, site)
@@ -90,7 +98,7 @@ class Pair:
         for name, site in self.naive.sites.items():
             for url, page in site.pages.items():
                 found = self.fast.page(url, name)
-                assert found is not None and found.payload.decode() == url
+                assert found is not None and found.payload == self.payloads[name, url]
                 date = -0.001 if page.date is None else page.date
                 dates = tuple(round(1000 * one) for one in (page.created, date, page.held_until))
                 assert (found.dates.created, found.dates.date) == dates[:2]
@@ -127,7 +135,7 @@ def test_the_frontier_agrees_with_its_oracle(
             pair.naive.now += arguments[0]
         else:
             getattr(pair, name)(*arguments)
-    pair.check()
+        pair.check()
     pair.restart(is_kill=True)
     pair.check()
     for _ in range(3):
@@ -140,11 +148,12 @@ def test_the_frontier_agrees_with_its_oracle(
     "strategy", ["opic", "backlink-count", "larger-sites-first", "crawl-ability", "depth", "random"]
 )
 def test_any_strategy_orders_new_pages(tmp_path: Path, strategy: str) -> None:
-    frontier = ScheduledFrontier(tmp_path / "f", strategy, RULES, clock=lambda: 1e9)
-    pages = [PutPage(f"http://{name}/{number}", name) for name in SITES for number in range(4)]
+    rules = Rules(per_connection=60)  # more than the first_requests of a crawler
+    frontier = ScheduledFrontier(tmp_path / "f", strategy, rules, clock=lambda: 1e9)
+    pages = [PutPage(f"http://{name}/{number}", name) for name in SITES for number in range(55)]
     frontier.put(pages)
-    handed = frontier.hand_out(9, 30, 9)
-    assert sorted(one.site for one in handed) == list(SITES) and sum(len(one.pages) for one in handed) == 12
+    handed = frontier.hand_out(70, 30, 9)
+    assert sorted(one.site for one in handed) == list(SITES) and sum(len(one.pages) for one in handed) == 165
     frontier.close()
 
 
@@ -152,6 +161,69 @@ def test_a_site_comes_once_in_one_call_whatever_its_delay(tmp_path: Path) -> Non
     frontier = ScheduledFrontier(tmp_path / "f", rules=Rules(delay_s=0.0, per_connection=1), clock=lambda: 1e9)
     frontier.put([PutPage(f"http://a/{number}", "a", date=number % 2 or None) for number in range(9)])
     assert [len(one.pages) for one in frontier.hand_out(2, 30, 9)] == [2]
+    frontier.close()
+
+
+@pytest.mark.parametrize("is_disturbed", [False, True])
+def test_a_retrieval_in_several_calls_meets_every_site_once(tmp_path: Path, is_disturbed: bool) -> None:
+    """Whatever the delay, while time passes between the calls, and while other calls move the frontier's time on."""
+    now, names = [1e9], [f"s{number}" for number in range(20)]
+    rules = Rules(delay_s=0.0)
+    frontier = ScheduledFrontier(tmp_path / "f", "larger-sites-first", rules, clock=lambda: now[0])
+    new = [PutPage(f"http://{name}/{page}", name) for place, name in enumerate(names) for page in range(30 - place)]
+    due = [PutPage(f"http://{name}/due/{page}", name, date=1) for name in names[::2] for page in range(9)]
+    frontier.put([*new, *due])
+    moment, found = frontier.now, list[str]()
+    while handed := frontier.hand_out(3, 60.0, 3, served=found, moment=moment):
+        found += [one.site for one in handed]
+        now[0] += 1.0
+        if is_disturbed:
+            frontier.set_delay("other", 1.0)
+    assert sorted(found) == sorted(names)
+    frontier.close()
+
+
+def test_a_later_call_of_a_retrieval_wastes_no_delay(tmp_path: Path) -> None:
+    now = [1e9]
+    frontier = ScheduledFrontier(tmp_path / "f", rules=Rules(delay_s=2.0), clock=lambda: now[0])
+    frontier.put([PutPage(f"http://{name}/{page}", name) for name in "ab" for page in range(9)])
+    moment = frontier.now
+    (first,) = frontier.hand_out(1, 60.0, 1, moment=moment)
+    now[0] += 3.0
+    (second,) = frontier.hand_out(1, 60.0, 9, served=[first.site], moment=moment)
+    assert [one.site for one in frontier.hand_out(1, 60.0, 9)] == [first.site]
+    now[0] += 1.9  # the delay of the second site counts from when it was handed out
+    assert frontier.hand_out(1, 60.0, 9) == []
+    now[0] += 0.1
+    assert {one.site for one in frontier.hand_out(1, 60.0, 9)} == {first.site, second.site}
+    frontier.close()
+
+
+def test_a_page_is_reserved_for_some_time(tmp_path: Path) -> None:
+    frontier = ScheduledFrontier(tmp_path / "f", rules=RULES, clock=lambda: 1e9)
+    frontier.put([PutPage("http://a/", "a", date=1)])
+    for hold_s in (0.0, -1.0, math.nan):
+        with pytest.raises(ConfigError, match="hold_s"):
+            frontier.hand_out(9, hold_s)
+    (handed,) = frontier.hand_out(9, 1e-9)
+    assert handed.pages == [0]
+    frontier.close()
+
+
+def test_removed_pages_are_not_listed(tmp_path: Path) -> None:
+    """They may be removed between two looks of somebody who lists pages."""
+    frontier = ScheduledFrontier(tmp_path / "f", rules=RULES, clock=lambda: 1e9)
+    frontier.put([PutPage(f"http://{name}/{number}", name) for name in "ab" for number in range(2)])
+    pages = frontier.pages().tolist()
+    for is_committed in (False, True):
+        frontier.put([PutPage("http://a/0", "a"), PutPage("http://a/1", "a")])
+        pages = sorted({*pages, *frontier.pages().tolist()})
+        frontier.remove_site("a")
+        if is_committed:
+            frontier.commit()
+        assert [page.url for page in frontier.listed(pages)] == ["http://b/0", "http://b/1"]
+    frontier.remove_older(2e9)
+    assert frontier.listed(pages) == []
     frontier.close()
 
 
@@ -169,14 +241,39 @@ def test_nothing_is_logged_while_nothing_is_due(tmp_path: Path) -> None:
     frontier.close()
 
 
-def test_dates_are_checked(tmp_path: Path) -> None:
-    frontier = ScheduledFrontier(tmp_path / "f", clock=lambda: 1e9)
-    with pytest.raises(ConfigError, match="negative"):
-        frontier.put([PutPage("http://a/", "a"), PutPage("http://a/2", "a", date=-1)])
-    with pytest.raises(ConfigError, match="UTF-8"):
-        frontier.put([PutPage("http://a/", "\ud800")])
-    assert frontier.counts().known == 0
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        (PutPage("http://a/2", "a", date=-1), "negative"),
+        (PutPage("http://a/2", "\ud800"), "UTF-8"),
+        (PutPage("http://a/\ud800", "a"), "UTF-8"),
+        (PutPage("http://a/2", "a", "text"), "bytes"),  # type: ignore[arg-type]
+        (PutPage("http://a/2", "a", quality=math.nan), "2\\^42"),
+        (PutPage("http://a/2", "a", quality=2.0**42), "2\\^42"),
+    ],
+    ids=range(6),
+)
+def test_pages_are_checked_before_anything_is_changed(tmp_path: Path, page: PutPage, reason: str) -> None:
+    rules = Rules(delay_s=0.0)
+    frontier = ScheduledFrontier(tmp_path / "f", "quality", rules, clock=lambda: 1e9)
+    with pytest.raises(ConfigError, match=reason):
+        frontier.put([PutPage("http://a/", "a"), page])
+    assert frontier.counts().known == frontier.known == frontier.sites == 0
+    frontier.put([PutPage("http://a/3", "a")])
+    frontier.commit()
+    assert frontier._frontier.journal is not None and frontier._frontier.journal.take() == b""
     frontier.close()
+    again = ScheduledFrontier(tmp_path / "f", "quality", rules, clock=lambda: 1e9)
+    assert [page.url for one in again.hand_out(9, 1) for page in again.listed(one.pages)] == ["http://a/3"]
+    again.close()
+
+
+@pytest.mark.parametrize(
+    "call", ["add", "report", "finish", "next", "set_site", "resolve", "set_payload", "knows", "is_done"]
+)
+def test_calls_that_would_damage_the_folder_are_refused(tmp_path: Path, call: str) -> None:
+    with ScheduledFrontier(tmp_path / "f") as frontier, pytest.raises(ConfigError, match=f"{call}: .* hand_out"):
+        getattr(frontier, call)("http://a/", delay_s=1.0)
 
 
 def test_a_clock_never_goes_back_and_never_stands_still() -> None:
@@ -191,6 +288,20 @@ def test_a_clock_never_goes_back_and_never_stands_still() -> None:
     clock.raise_to(150.0)
     clock.raise_to(300.0)
     assert clock() == 300.0
+
+
+def test_closed_sites_do_not_pile_up(tmp_path: Path) -> None:
+    """However often a page is put while its site is blocked or has enough reservations."""
+    frontier = ScheduledFrontier(tmp_path / "f", rules=RULES, most_reserved=1, clock=lambda: 1e9)
+    frontier.block("a", 2e9)
+    frontier.put([PutPage("http://b/", "b"), PutPage("http://b/2", "b")])
+    frontier.hand_out(9, 3600)
+    for number in range(100):
+        frontier.put([PutPage(f"http://{name}/{number}/", name) for name in "ab"])
+        frontier.block("a", 2e9 + number)
+    assert len(frontier._settles) <= 2
+    assert frontier.site_names() == ["b"] and frontier.site_names(with_inactive=True) == ["a", "b"]
+    frontier.close()
 
 
 def test_entries_of_the_schedule_do_not_pile_up() -> None:

@@ -29,8 +29,9 @@ class Site:
 
 
 class NaiveQueues:
-    def __init__(self, delay_s: float, most_reserved: float = math.inf) -> None:
-        self.delay_s, self.most_reserved = delay_s, most_reserved
+    def __init__(self, delay_s: float, per_visit: int, most_reserved: float = math.inf) -> None:
+        """`per_visit`: the most new pages that a site gives at once."""
+        self.delay_s, self.per_visit, self.most_reserved = delay_s, per_visit, most_reserved
         self.sites: dict[str, Site] = {}
         self.numbers = 0
         self.now = 0.0
@@ -71,6 +72,7 @@ class NaiveQueues:
         free = [page for page in self.sites[name].pages.values() if page.held_until <= self.now]
         due = sorted((p for p in free if p.date and p.date <= self.now), key=lambda page: (page.date, page.number))
         new = sorted((p for p in free if p.date is None), key=lambda page: page.number)
+        new = new[: self.per_visit]
         order = []
         while due or new:
             is_due = due and (not new or due[0].date <= new[0].created)

@@ -95,7 +95,7 @@ def known(url: str, date: int, key: str = "", crawl: str = "", metadata: dict[st
 @contextmanager
 def running(folder: Path, strategy: str = "breadth-first-turn", delay_s: float = 0.0, **more: Any) -> Iterator[Client]:
     """Serve a folder in a thread."""
-    rules, clock = Rules(delay_s=delay_s, per_connection=100, first_requests=100), Clock()
+    rules, clock = Rules(delay_s=delay_s, per_connection=100), Clock()
     settings = ServerSettings(folder, load_strategy(strategy), rules, port=0, clock=clock, **more)
     loop, stop, ready, ports = asyncio.new_event_loop(), asyncio.Event(), threading.Event(), list[int]()
 

@@ -55,6 +55,49 @@ def test_a_restart_keeps_everything(tmp_path: Path) -> None:
         check(client)
 
 
+STRATEGY = """
+from trapline.frontier.ranking import page_rank, site_rank
+from trapline.strategies import PageRank, SiteRank, Strategy
+
+
+@page_rank
+def not_the_fourth(s, page, source, links, is_new):
+    return float("nan") if page == 3 else 1.0
+
+
+@site_rank
+def not_half(s, site, queue):
+    return float("nan") if queue.waiting == 1 and site.known == 2 else 1.0
+
+
+STRATEGY = Strategy(
+    "faulty", PageRank("not-the-fourth", not_the_fourth), SiteRank("not-half", not_half, reads=("waiting",))
+)
+"""
+
+
+def test_a_faulty_strategy_ends_the_service_and_harms_no_folder(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its URLs are not acknowledged: SKIPPED would mean that they are known."""
+    (tmp_path / "faulty.py").write_text(STRATEGY)
+    options = ("--strategy", str(tmp_path / "faulty.py"), "--delay", "0")
+    with started(tmp_path / "f", *options) as (process, client):
+        assert client.put(new("http://one/")) == [OK]
+        with pytest.raises(grpc.RpcError):
+            client.put(*(new(f"http://more/{number}") for number in range(5)))
+        assert process.wait(20) == 2
+    assert "rank 'not-the-fourth' of page 3 is not a finite number" in capfd.readouterr().err
+    with started(tmp_path / "f", *options) as (process, client):
+        assert client.stats().size == 1 and client.put(new("http://two/"), new("http://two/2")) == [OK, OK]
+        with pytest.raises(grpc.RpcError) as caught:
+            for _ in range(3):
+                client.get(most=1)
+                time.sleep(0.01)
+        assert caught.value.code() == grpc.StatusCode.INTERNAL and process.wait(20) == 2
+    assert "rank 'not-half'" in capfd.readouterr().err
+
+
 @slow
 def test_a_kill_keeps_everything(tmp_path: Path) -> None:
     with started(tmp_path / "f", "--delay", "0") as (_, client):

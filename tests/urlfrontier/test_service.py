@@ -1,13 +1,16 @@
 """The calls of URLFrontier, by a real client over a socket: what clients of the reference service rely on."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
 import pytest
 
 from tests.urlfrontier.service_world import Client, info, known, new, running
+from trapline.durable.scheduled import PutPage
 from trapline.urlfrontier import messages as m
+from trapline.urlfrontier.intake import Intake
 from trapline.urlfrontier.messages import FAIL, OK, SKIPPED
 
 A, B, C = (f"http://a.example/{name}" for name in "abc")
@@ -109,6 +112,14 @@ def test_queues_and_urls_are_limited_as_asked(client: Client) -> None:
     assert [one.key for one in client.get(queues=3, most=1)] == ["s2", "s3", "s0"]  # queues take turns
 
 
+def test_every_queue_is_given_once_in_however_many_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trapline.urlfrontier.service._ROUND_URLS", 10)
+    with running(tmp_path / "f", "larger-sites-first") as client:
+        client.put(*(new(f"http://s{site}/{page}") for site in range(60) for page in range(70 - site)))
+        keys = [one.key for one in client.get(most=2)]
+        assert keys == [f"s{site}" for site in range(60) for _ in range(2)]
+
+
 def test_one_queue_is_given_if_its_key_is_named(client: Client) -> None:
     client.put(new(A), new("http://b/1"), known(B, 1), new(C, key="other"), new("http://b/2", crawl="two"))
     assert client.urls(key="a.example", crawlID="DEFAULT") == [B, A]
@@ -147,10 +158,11 @@ def test_any_crawl_gives_each_crawl_its_share(client: Client) -> None:
         new(A, key="k" * 1_025),
         new(A, key="\n"),
         new(A, crawl="c" * 81),
+        new(A, crawl="ü" * 41),
         new(A, metadata={"m": ["x" * 70_000]}),
         known(A, 1, key="\x01" + "0"),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_what_cannot_be_stored_is_skipped_and_the_stream_goes_on(client: Client, bad: m.URLItem) -> None:
     assert client.put(bad, new(C)) == [SKIPPED, OK]
@@ -183,6 +195,26 @@ def test_a_stream_of_many_thousands_is_acknowledged_one_by_one(client: Client) -
     count = 4_500  # more than a stream may have pending
     statuses = client.put(*(new(f"http://s{number % 50}/{number}") for number in range(count)))
     assert statuses == [OK] * count and client.stats().size == count
+
+
+def test_streams_wait_while_too_much_is_not_stored(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little is stored at once, every stream gets its acknowledgements."""
+    stored, put = [], Intake._put
+    monkeypatch.setattr("trapline.urlfrontier.intake._MOST_AT_ONCE", 10)
+    monkeypatch.setattr("trapline.urlfrontier.intake._MOST_WAITING_BYTES", 1_000)
+
+    def counted(intake: Intake, crawl: str, pages: list[PutPage]) -> list[int]:
+        stored.append(len(pages))
+        return put(intake, crawl, pages)
+
+    monkeypatch.setattr(Intake, "_put", counted)
+    with ThreadPoolExecutor() as threads:
+        calls = [
+            threads.submit(client.put, *(new(f"http://s{stream}/{number}") for number in range(200)))
+            for stream in range(3)
+        ]
+        assert [call.result(20) for call in calls] == [[OK] * 200] * 3
+    assert sum(stored) == 600 and max(stored) <= 10
 
 
 # ---- reservations
@@ -341,6 +373,26 @@ def test_there_is_one_node_and_no_log_level(client: Client) -> None:
     assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
 
 
+@pytest.mark.parametrize("call", ["GetURLs", "ListURLs"])
+@pytest.mark.parametrize("what", ["queue", "crawl"])
+def test_what_is_deleted_while_urls_are_sent_ends_the_answer(
+    client: Client, call: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trapline.urlfrontier.service._READ", 50)
+    urls = [f"http://a.example/{number}/{'x' * 1_900}" for number in range(1_000)]  # more than gRPC reads ahead
+    client.put(*(known(url, 1) for url in urls))
+    params = m.GetParams() if call == "GetURLs" else m.ListUrlParams(size=5_000)
+    answers = iter(getattr(client.stub, call)(params, timeout=20))
+    first = next(answers)
+    if what == "queue":
+        client.stub.DeleteQueue(m.QueueWithinCrawlParams(key="a.example"))
+    else:
+        client.stub.DeleteCrawl(m.DeleteCrawlMessage(value="DEFAULT"))
+    found = [one if call == "GetURLs" else one.known.info for one in (first, *answers)]
+    assert 0 < len(found) < 1_000
+    assert {one.key for one in found} == {"a.example"} and {one.url for one in found} <= set(urls)
+
+
 # ---- inspection
 
 
@@ -426,6 +478,13 @@ def test_a_call_that_names_no_queue_is_refused(client: Client) -> None:
         with pytest.raises(grpc.RpcError) as caught:
             call()
         assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_one_crawl_too_many_fails(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SKIPPED would mean that the URL is known."""
+    monkeypatch.setattr("trapline.urlfrontier.crawls.MOST_CRAWLS", 1)
+    assert client.put(new(A), new(B)) == [OK, OK]
+    assert sorted(client.put(new(A, crawl="two"), new(C))) == [OK, FAIL]
 
 
 def test_a_full_disk_fails_urls_and_loses_none(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,11 +43,16 @@ def with_url(page: str | NewPage) -> tuple[NewPage, str]:
     url = canonical(given.url) or (given.url if given.site and given.key else "")
     for name, value in (("url", url), ("key", given.key), ("site", given.site)):
         check_text(name, value)
-    if not isinstance(given.payload, bytes):
-        raise ConfigError(f"{given.url}: its payload is of type {type(given.payload).__name__}; give bytes")
-    if not is_quality(given.quality):
-        raise ConfigError(f"{given.url}: its quality is {given.quality!r}; give a number under 2^42")
+    check_value(given.url, given.payload, given.quality)
     return given, url
+
+
+def check_value(url: str, payload: bytes, quality: float) -> None:
+    """Raise `ConfigError` if the payload or the quality of this URL cannot be kept."""
+    if not isinstance(payload, bytes):
+        raise ConfigError(f"{url}: its payload is of type {type(payload).__name__}; give bytes")
+    if not is_quality(quality):
+        raise ConfigError(f"{url}: its quality is {quality!r}; give a number under 2^42")
 
 
 def is_quality(value: float) -> bool:

@@ -13,15 +13,16 @@ import math
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from heapq import heappop, heappush
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 
 from trapline.durable.database import PageRow
 from trapline.durable.frontier import DurableFrontier
-from trapline.durable.pages import check_text
+from trapline.durable.pages import check_text, check_value
 from trapline.durable.schedule import DONE, NEVER, NEW, REMOVED, PageDates
 from trapline.durable.schedule_database import REMOVED_NAME, ScheduleDatabase, SiteRule
 from trapline.errors import ConfigError
@@ -84,6 +85,13 @@ class SteadyClock:
         self._time = max(self._time, moment)
 
 
+def _refused(call: str) -> Callable[..., Any]:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise ConfigError(f"{call}: not a call of a scheduled frontier; use put and hand_out")
+
+    return refuse
+
+
 class ScheduledFrontier(DurableFrontier):
     """A frontier of URLs in a folder, which any number of crawlers take from.
 
@@ -102,6 +110,12 @@ class ScheduledFrontier(DurableFrontier):
 
     DATABASE_KIND = ScheduleDatabase
     _database: ScheduleDatabase
+    _is_new_first: bool
+
+    # What these calls of a durable frontier change would have no dates, or another key.
+    add, report, finish, next = map(_refused, ("add", "report", "finish", "next"))
+    set_site, resolve, set_payload = map(_refused, ("set_site", "resolve", "set_payload"))
+    knows, is_done = map(_refused, ("knows", "is_done"))
 
     def __init__(
         self,
@@ -116,6 +130,8 @@ class ScheduledFrontier(DurableFrontier):
         `most_reserved`: the most pages of a site that are reserved at a time; 0: any number."""
         self._most_reserved = most_reserved or sys.maxsize
         own_clock = clock or SteadyClock()
+        # No visit is measured, so nothing else would raise what a site gives at once.
+        rules = replace(rules or Rules(), first_requests=MOST_PAGES)
         super().__init__(folder, strategy, rules, clock=own_clock)
         if isinstance(own_clock, SteadyClock):
             own_clock.raise_to(self._frontier.now)
@@ -124,28 +140,25 @@ class ScheduledFrontier(DurableFrontier):
 
     def put(self, pages: Sequence[PutPage]) -> list[bool]:
         """Add new pages, and set the dates of those that have one. Return for each whether that was done: a page without a date that is
-        known stays as it is."""
+        known stays as it is. If a page cannot be written, raise `ConfigError` and change nothing."""
+        dates = [_checked_date(page) for page in pages]
         now = self._now()
         stamp, first = _milliseconds(now), self._frontier.pages
-        dates = [None if page.date is None else _date(page.date) for page in pages]
         owners = self._numbers_of([page.site for page in pages])
         numbers = np.empty(len(pages), np.int32)
         keys = [f"{owner} {page.url}" for owner, page in zip(owners, pages, strict=True)]
         self._seen.add(self._seen.fingerprints(keys), first, numbers)
-        new: list[tuple[int, PutPage]] = []
         discovered: list[int] = []
         done = []
-        for number, owner, page, date in zip(numbers.tolist(), owners, pages, dates, strict=True):
-            is_new = number == first + len(new)
+        is_new_page = self._register_new(pages, owners, numbers, first)
+        for is_new, number, owner, page, date in zip(is_new_page, numbers.tolist(), owners, pages, dates, strict=True):
             if is_new:
-                new.append((owner, page))
                 self._schedule.add(owner, stamp, NEW if date is None else date)
                 self._database.changed_pages.add(number)
                 self._settle_limited(owner)
             if date is None and self._schedule.date(number) == NEW:
                 discovered.append(number)  # again: strategies may count how often a page was found
             done.append(is_new or self._put_again(number, date, page.payload, stamp))
-        self._register_new(new, first)
         self._frontier.discover(discovered, now)
         return done
 
@@ -169,50 +182,88 @@ class ScheduledFrontier(DurableFrontier):
         self._database.changed_pages.add(number)
         self._settle_limited(self._schedule.site(number))
 
-    def _register_new(self, new: Sequence[tuple[int, PutPage]], first: int) -> None:
-        if not new:
-            return
-        self._frontier.add_pages([owner for owner, _ in new])
-        urls = [page.url for _, page in new]
-        self._qualities = [page.quality for _, page in new]
-        for name, values in self._inputs.items():
-            self._frontier.set_column(name, values(urls), first)
-        for number, (owner, page) in enumerate(new, first):
-            self._database.pages[number] = PageRow(number, owner, page.url, None, page.payload or None)
+    def _register_new(self, pages: Sequence[PutPage], owners: Sequence[int], numbers: Array, first: int) -> list[bool]:
+        """Register the pages whose number is new, at their first place, and return for each whether it is such a page."""
+        new: list[tuple[int, PutPage]] = []
+        is_new = []
+        for number, owner, page in zip(numbers.tolist(), owners, pages, strict=True):
+            is_new.append(number == first + len(new))
+            if is_new[-1]:
+                new.append((owner, page))
+                # Rows come first: whatever raises an error below, no page is logged without its row.
+                self._database.pages[number] = PageRow(number, owner, page.url, None, page.payload or None)
+        if new:
+            self._frontier.add_pages([owner for owner, _ in new])
+            urls = [page.url for _, page in new]
+            self._qualities = [page.quality for _, page in new]
+            for name, values in self._inputs.items():
+                self._frontier.set_column(name, values(urls), first)
+        return is_new
 
     def hand_out(
-        self, most: int, hold_s: float, sites: int = 1, site: str | None = None, served: Collection[str] = ()
+        self,
+        most: int,
+        hold_s: float,
+        sites: int = 1,
+        site: str | None = None,
+        *,
+        served: Collection[str] = (),
+        moment: float | None = None,
     ) -> list[HandedOut]:
-        """Reserve up to `most` pages of each of up to this number of sites for some seconds. `site`: only of this one. `served`: not of
-        these, as far as that is known at once."""
-        now = self._now()
+        """Reserve up to `most` pages of each of up to this number of sites for some seconds. `site`: only of this one.
+
+        `served`, `moment`: of a retrieval in several calls, the sites of the earlier ones, which give nothing again, and when it began.
+        What is due is what was due then, so that no delay is over that began in an earlier call."""
+        if not hold_s > 0:
+            raise ConfigError(
+                f"hold_s {hold_s}: pages cannot be reserved for so long; give a number of seconds above 0"
+            )
+        real = self._now()
+        now = real if moment is None else max(moment, self._frontier.now)
+        until = max(_milliseconds(real) + 1, _milliseconds(real + min(hold_s, MOST_DATE)))
         self._unblock(now)
         self._withdraw(now)
         found: list[HandedOut] = []
         while len(found) < sites:
             number = self._sites.get(site, -1) if site is not None else -1
-            visit = self._visit_site(number, now) if site is not None else self._next_visit(now)
+            visit = self._visit_site(number, now) if site is not None else self._next_visit(now, served)
             if visit is None:
                 break
             name = self._names[visit.site]
             free = self._most_reserved - self._schedule.reserved(visit.site, _milliseconds(now))
-            pages = [] if name in served else self._reserve(visit, min(most, MOST_PAGES, free), now, hold_s)
-            self._frontier.finish(visit, Outcome(not_before=now + _GAP_S), now)
+            # A served site is here only if another call has moved the frontier's time on, beyond the delay.
+            pages = [] if name in served else self._reserve(visit, min(most, MOST_PAGES, free), now, until)
+            not_before = real + max(_GAP_S, self._delay_s(visit.site))
+            self._frontier.finish(visit, Outcome(not_before=not_before), now)
             if not pages:
-                break
-            self._handed_out_at[visit.site] = now
+                continue  # the site is not open any more, others may be
+            self._handed_out_at[visit.site] = real
             if len(pages) == free:
                 self._settle_site(visit.site)
             found.append(HandedOut(name, pages))
         return found
 
-    def _next_visit(self, now: float) -> Visit | None:
-        """Begin a visit to the next site. Sites with new pages and sites with pages that are due take turns."""
-        self._kinds.reverse()
-        return self._kinds[0](now) or self._kinds[1](now)
+    def _delay_s(self, site: int) -> float:
+        own, rules = float(self._frontier.site_records["delay_s"][site]), self._rules
+        if not math.isnan(own):
+            return own
+        is_small = self._frontier.known_pages(site) < rules.small_site_pages
+        return rules.small_site_delay_s if is_small else rules.delay_s
 
-    def _due_visit(self, now: float) -> Visit | None:
-        site = self._schedule.next_site(_milliseconds(now), lambda site: _upwards(self._frontier.open_at(site)))
+    def _next_visit(self, now: float, served: Collection[str]) -> Visit | None:
+        """Begin a visit to the next site. Sites with new pages and sites with pages that are due take turns."""
+        self._is_new_first = not self._is_new_first
+        if self._is_new_first:
+            return self._new_visit(now) or self._due_visit(now, served)
+        return self._due_visit(now, served) or self._new_visit(now)
+
+    def _due_visit(self, now: float, served: Collection[str]) -> Visit | None:
+        stamp = _milliseconds(now)
+
+        def open_at(site: int) -> int:
+            return stamp + 1 if self._names[site] in served else _upwards(self._frontier.open_at(site))
+
+        site = self._schedule.next_site(stamp, open_at)
         answer = None if site is None else self._frontier.visit(site, now)
         return answer if isinstance(answer, Visit) else None
 
@@ -230,10 +281,9 @@ class ScheduledFrontier(DurableFrontier):
         answer = self._frontier.visit(site, now)
         return answer if isinstance(answer, Visit) else None
 
-    def _reserve(self, visit: Visit, most: int, now: float, hold_s: float) -> list[int]:
-        """Reserve pages of the visited site, by date; the date of a new page is its creation, and new pages stay in their order."""
+    def _reserve(self, visit: Visit, most: int, now: float, until: int) -> list[int]:
+        """Reserve pages of the visited site by date; the date of a new page is its creation, and new pages stay in their order."""
         schedule, stamp = self._schedule, _milliseconds(now)
-        until = stamp + round(1000 * hold_s)
         new, pages = iter(visit.pages), list[int]()
         fresh = next(new, None)
         while len(pages) < most:
@@ -284,8 +334,6 @@ class ScheduledFrontier(DurableFrontier):
 
     def _change_rule(self, site: int, rule: SiteRule) -> None:
         self._site_rules[site] = self._database.changed_rules[site] = rule
-        if rule.blocked_until:
-            heappush(self._unblocks, (rule.blocked_until, site))
         self._settle_site(site)
 
     def _settle_limited(self, site: int) -> None:
@@ -295,13 +343,26 @@ class ScheduledFrontier(DurableFrontier):
 
     def _settle_site(self, site: int) -> None:
         """Close or open the site, as its rule and its reservations say now."""
-        now, rule = self._now(), self._site_rules.get(site, SiteRule())
+        now = self._now()
         stamp = _milliseconds(now)
         is_reserved = self._schedule.reserved(site, stamp) >= self._most_reserved
         if is_reserved:
-            heappush(self._unblocks, (self._schedule.changes_at(site), site))
-        is_full = 0 < rule.most_done <= self._schedule.done(site)
-        self._set_closed(site, is_reserved or is_full or rule.blocked_until > stamp, now)
+            self._settle_at(site, self._schedule.changes_at(site))
+        self._settle_at(site, self._site_rules.get(site, SiteRule()).blocked_until, stamp)
+        self._set_closed(site, is_reserved or self._is_stopped(site, stamp), now)
+
+    def _settle_at(self, site: int, time: int, now: int = 0) -> None:
+        """Settle the site at this time, if it is later than now and that is not planned for an earlier one."""
+        if now < time < self._settles_at.get(site, NEVER):
+            self._settles_at[site] = time
+            heappush(self._settles, (time, site))
+
+    def _is_stopped(self, site: int, now: int) -> bool:
+        """Return whether the site is blocked, or at its limit."""
+        rule = self._site_rules.get(site)
+        if rule is None:
+            return False
+        return rule.blocked_until > now or 0 < rule.most_done <= self._schedule.done(site)
 
     def _set_closed(self, site: int, is_closed: bool, now: float) -> None:
         if is_closed != (site in self._closed):
@@ -310,10 +371,12 @@ class ScheduledFrontier(DurableFrontier):
             self._schedule.look_at(site, _milliseconds(now))
 
     def _unblock(self, now: float) -> None:
-        while self._unblocks and self._unblocks[0][0] <= _milliseconds(now):
-            _, site = heappop(self._unblocks)
-            if self._names[site] in self._sites:  # it is not removed
-                self._settle_site(site)
+        while self._settles and self._settles[0][0] <= _milliseconds(now):
+            time, site = heappop(self._settles)
+            if self._settles_at.get(site) == time:
+                del self._settles_at[site]
+                if self._names[site] in self._sites:  # it is not removed
+                    self._settle_site(site)
 
     # ---- removal
 
@@ -355,9 +418,11 @@ class ScheduledFrontier(DurableFrontier):
         return None if page < 0 or self._schedule.date(page) == REMOVED else self.listed([page])[0]
 
     def listed(self, pages: Sequence[int]) -> list[ListedPage]:
-        rows = self._database.rows_of(pages)
+        """Return these pages, without those that were removed."""
+        schedule, payloads = self._schedule, self._database.changed_payloads
         return [
-            ListedPage(row.url, self._names[row.site], row.payload or b"", self._schedule.dates(row.id)) for row in rows
+            ListedPage(row.url, self._names[row.site], payloads.get(row.id, row.payload) or b"", schedule.dates(row.id))
+            for row in self._database.rows_of([page for page in pages if schedule.date(page) != REMOVED])
         ]
 
     def pages(self, site: str | None = None) -> Array:
@@ -378,12 +443,12 @@ class ScheduledFrontier(DurableFrontier):
         )
 
     def site_names(self, with_inactive: bool = False) -> list[str]:
-        """Return the names of the sites that have pages. Inactive ones are closed, or have only pages that are done."""
+        """Return the names of the sites that have pages. Inactive ones are blocked, at their limit, or have only pages that
+        are done."""
         sites, _, dates, _ = self._schedule.arrays()
         is_listed = dates != REMOVED if with_inactive else (dates == NEW) | (dates > 0)
-        self._unblock(self._now())
-        found = np.unique(sites[is_listed]).tolist()
-        return [self._names[site] for site in found if with_inactive or site not in self._closed]
+        found, stamp = np.unique(sites[is_listed]).tolist(), _milliseconds(self._now())
+        return [self._names[site] for site in found if with_inactive or not self._is_stopped(site, stamp)]
 
     # ---- durability
 
@@ -398,17 +463,18 @@ class ScheduledFrontier(DurableFrontier):
         self._commit(sync)
 
     def discard(self) -> None:
-        """End without keeping what was not committed: the folder is to be deleted."""
+        """End without keeping what was not committed: the folder is to be deleted, or an error has left something half done."""
         if self._is_open:
             self._is_open = False
             self._database.close()
             self._lock.release()
 
     def _open(self) -> None:
-        self._kinds = [self._due_visit, self._new_visit]
+        self._is_new_first = False  # in the last turn
         self._handed_out_at: dict[int, float] = {}  # by site
         self._leaving: list[int] = []  # pages that the frontier must forget before it is asked
-        self._unblocks: list[tuple[int, int]] = []  # a heap of (time, site)
+        self._settles: list[tuple[int, int]] = []  # a heap of (time, site)
+        self._settles_at: dict[int, int] = {}  # by site, the time of its entry that holds
         super()._open()
         frontier, states = self._frontier, self._frontier.page_states
         self._database.load_schedule(frontier.page_sites)
@@ -417,9 +483,6 @@ class ScheduledFrontier(DurableFrontier):
         self._closed = set(np.flatnonzero(frontier.site_records["budget"] == 0).tolist())
         _, _, dates, _ = self._schedule.arrays()
         self._leaving = np.flatnonzero((states == WAITING) & (dates != NEW)).tolist()
-        for site, rule in self._site_rules.items():
-            if rule.blocked_until:
-                heappush(self._unblocks, (rule.blocked_until, site))
         for site in self._sites.values():
             self._settle_site(site)
 
@@ -435,8 +498,13 @@ def _upwards(seconds: float) -> int:
     return math.ceil(1000 * seconds)
 
 
-def _date(seconds: int) -> int:
-    """Return a date in milliseconds. The date 0 is DONE."""
-    if seconds < 0:
-        raise ConfigError(f"date {seconds}: is negative; give seconds since 1970, or 0 for a page that is done")
-    return 1000 * min(seconds, MOST_DATE)
+def _checked_date(page: PutPage) -> int | None:
+    """Return the date of a page in milliseconds; None: it has none; 0: DONE. Raise `ConfigError` if the page cannot be written."""
+    check_text("url", page.url)
+    check_text("site", page.site)
+    check_value(page.url, page.payload, page.quality)
+    if page.date is not None and page.date < 0:
+        raise ConfigError(
+            f"{page.url}: its date {page.date} is negative; give seconds since 1970, or 0 for a page that is done"
+        )
+    return None if page.date is None else 1000 * min(page.date, MOST_DATE)

@@ -100,6 +100,11 @@ class Crawls:
             for frontier in self._open.values():
                 stack.callback(frontier.close)
 
+    def discard(self) -> None:
+        """End all crawls without keeping what was not committed."""
+        for frontier in self._open.values():
+            frontier.discard()
+
     def _place(self, crawl: str) -> Path:
         return self._folder / f"{_PREFIX}{quote(crawl, safe='')}"
 

@@ -27,7 +27,7 @@ def page_of(info: Any, date: int | None, quality_key: str = "") -> tuple[str, Pu
     """Return the crawl and the page of a URLInfo; None: it cannot be stored. Takes the URLInfo apart. `date`: of a known URL.
     `quality_key`: of the metadata whose first value is the quality of the page."""
     url, key = info.url, info.key
-    if not 0 < len(url) <= MOST_URL or len(key) > MOST_KEY or len(info.crawlID) > MOST_ID_BYTES:
+    if not 0 < len(url) <= MOST_URL or len(key) > MOST_KEY or len(info.crawlID.encode()) > MOST_ID_BYTES:
         return None
     key = key or host_of(url)
     if not key or key[0] < " ":

@@ -12,7 +12,7 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc import aio
 
-from trapline.errors import ConfigError
+from trapline.errors import ConfigError, RankError
 from trapline.frontier import Rules
 from trapline.strategies import Strategy
 from trapline.terminal import say
@@ -50,7 +50,14 @@ async def serve(settings: ServerSettings, stop: asyncio.Event, started: Callable
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         server = aio.server(options=_OPTIONS)
         service = Service(crawls, f"{host}:{settings.port}", settings.quality_key)
-        server.add_generic_rpc_handlers((_handlers(service),))
+        failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def fail(error: RankError) -> None:
+            crawls.discard()
+            if not failure.done():
+                failure.set_exception(error)
+
+        server.add_generic_rpc_handlers((_handlers(service, fail),))
         try:
             port = server.add_insecure_port(f"{host}:{settings.port}")
         except RuntimeError:
@@ -61,9 +68,11 @@ async def serve(settings: ServerSettings, stop: asyncio.Event, started: Callable
         await server.start()
         intake = asyncio.create_task(service.intake.run())
         started(port, crawls)
-        await _first(stop, intake)
-        await server.stop(_GRACE_S)
-        intake.cancel()
+        try:
+            await _first(stop, intake, failure)
+        finally:
+            await server.stop(_GRACE_S)
+            intake.cancel()
     finally:
         crawls.close()
 
@@ -75,20 +84,22 @@ def _allow_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _first(stop: asyncio.Event, intake: asyncio.Task[None]) -> None:
-    """Wait for the end of the service. If storing fails for a reason that nobody foresaw, that is the end."""
+async def _first(stop: asyncio.Event, *failures: asyncio.Future[None]) -> None:
+    """Wait for the end of the service. It is also the end if the strategy fails, or storing does for a reason that nobody foresaw."""
     stopped = asyncio.create_task(stop.wait())
-    await asyncio.wait((stopped, intake), return_when=asyncio.FIRST_COMPLETED)
+    ends: list[asyncio.Future[Any]] = [stopped, *failures]
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
-    if intake.done():
-        intake.result()
+    for failure in failures:
+        if failure.done():
+            failure.result()
 
 
-def _handlers(service: Service) -> Any:
+def _handlers(service: Service, fail: Callable[[RankError], None]) -> Any:
     handlers = {}
     for name, call in CALLS.items():
         make = getattr(grpc, f"{call.kind}_rpc_method_handler")
-        method = _guarded(getattr(service, name), name, call)
+        method = _guarded(getattr(service, name), name, call, fail)
         to_bytes = _unchanged if name in _RAW else call.response.SerializeToString
         handlers[name] = make(method, None, to_bytes)
     path = next(iter(CALLS.values())).path
@@ -99,8 +110,11 @@ def _unchanged(message: bytes) -> bytes:
     return message
 
 
-def _guarded(method: Callable[..., Any], name: str, call: Call) -> Callable[..., Any]:
-    """Return the method of a call, which takes bytes, with a status for each error that the client or the system is to blame for."""
+def _guarded(
+    method: Callable[..., Any], name: str, call: Call, fail: Callable[[RankError], None]
+) -> Callable[..., Any]:
+    """Return the method of a call, which takes bytes, with a status for each error that the client or the system is to blame for. `fail`:
+    ends the service, because the strategy raised this error."""
 
     async def messages(stream: AsyncIterator[bytes]) -> AsyncIterator[Any]:
         async for data in stream:
@@ -110,6 +124,9 @@ def _guarded(method: Callable[..., Any], name: str, call: Call) -> Callable[...,
         try:
             is_stream = call.kind.startswith("stream")
             return await method(messages(request) if is_stream else call.request.FromString(request), context)
+        except RankError as error:
+            fail(error)
+            await context.abort(grpc.StatusCode.INTERNAL, f"{name}: {error}")
         except (ConfigError, DecodeError) as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{name}: {error}")
         except (sqlite3.Error, OSError) as error:

@@ -67,7 +67,7 @@ class Service:
         most, hold_s = min(request.max_urls_per_queue or MOST_PAGES, MOST_PAGES), request.delay_requestable or _HOLD_S
         left = request.max_queues or math.inf
         is_one = request.WhichOneof("item") == "crawlID"
-        served: dict[str, set[str]] = {}
+        served: dict[str, tuple[float, set[str]]] = {}
         while left > 0:
             crawls = [crawl_of(request.crawlID)] if is_one else self._in_turn()
             queues = int(min(left, max(1, _ROUND_URLS // most), _ROUND_QUEUES))
@@ -78,6 +78,8 @@ class Service:
             for crawl, frontier, handed in found:
                 pages, encoded = [page for one in handed for page in one.pages], crawl.encode()
                 for at in range(0, len(pages), _READ):
+                    if self._crawls.get(crawl) is not frontier:  # it was deleted
+                        break
                     for page in frontier.listed(pages[at : at + _READ]):
                         await context.write(info_of(page, encoded))
             if request.key:
@@ -91,9 +93,16 @@ class Service:
         return crawls[start:] + crawls[:start]
 
     def _reserve(
-        self, crawls: list[str], queues: int, key: str | None, most: int, hold_s: float, served: dict[str, set[str]]
+        self,
+        crawls: list[str],
+        queues: int,
+        key: str | None,
+        most: int,
+        hold_s: float,
+        served: dict[str, tuple[float, set[str]]],
     ) -> list[tuple[str, ScheduledFrontier, list[HandedOut]]]:
-        """Reserve URLs of up to this number of queues, and commit that. Each crawl gets about the same share."""
+        """Reserve URLs of up to this number of queues, and commit that. Each crawl gets about the same share. `served`: of each crawl, when
+        the call reached it, and the queues that were given since then."""
         found: list[tuple[str, ScheduledFrontier, list[HandedOut]]] = []
         left = queues
         for place, crawl in enumerate(crawls):
@@ -102,8 +111,8 @@ class Service:
             if frontier is None or share < 1:
                 continue
             frontier.catch_up()
-            seen = served.setdefault(crawl, set())
-            handed = frontier.hand_out(most, hold_s, share, key, seen)
+            moment, seen = served.setdefault(crawl, (frontier.now, set()))
+            handed = frontier.hand_out(most, hold_s, share, key, served=seen, moment=moment)
             if handed:
                 frontier.commit()
                 seen.update(one.site for one in handed)

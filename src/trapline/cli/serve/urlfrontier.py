@@ -75,8 +75,7 @@ def urlfrontier(
     from trapline.urlfrontier.server import ServerSettings
 
     host, port = listen_address(listen, "--listen", _LISTEN)
-    # A reservation is not a visit: no visit lasts, fails or is measured.
-    rules = Rules(delay_s=delay_s, per_connection=per_queue, first_requests=per_queue)
+    rules = Rules(delay_s=delay_s, per_connection=per_queue)
     settings = ServerSettings(folder, load_strategy(strategy), rules, host, port, quality_key, most_reserved)
     compile_replay(within=("trapline.frontier.core", "trapline.crawler.discovery.seen"))
     _serve(settings)
