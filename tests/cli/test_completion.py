@@ -44,7 +44,7 @@ def test_completion_imports_no_command_for_commands_and_never_numba() -> None:
     program = """if True:
         import sys
         from tests.cli.test_completion import completed
-        assert completed("s") == ["simulate", "status"]
+        assert completed("s") == ["simulate", "status", "serve"]
         assert not [name for name in sys.modules if name.startswith("trapline.cli.simulate")]
         assert completed("crawl", "--strategy", "op") == ["opic"]
         assert not {"numba", "numpy"} & {*sys.modules}"""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from tests.naive.url_queues import NaiveQueues
-from trapline.durable.schedule import Schedule
+from trapline.durable.schedule import PageSchedule
 from trapline.durable.scheduled import PutPage, ScheduledFrontier, SteadyClock
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
@@ -306,7 +306,7 @@ def test_closed_sites_do_not_pile_up(tmp_path: Path) -> None:
 
 def test_entries_of_the_schedule_do_not_pile_up() -> None:
     """However often a page is reserved and scheduled again, and its site looked at."""
-    schedule = Schedule()
+    schedule = PageSchedule()
     for _ in range(10):
         schedule.add(0, 1, 2)
     for now in range(10, 5_000, 10):
@@ -320,5 +320,5 @@ def test_entries_of_the_schedule_do_not_pile_up() -> None:
             schedule.first(0, now)
     entries = [*schedule._later.values(), *schedule._ready.values(), schedule._opens]
     assert sum(map(len, entries)) < 200
-    restored = Schedule.restored(*schedule.arrays())
+    restored = PageSchedule.restored(*schedule.arrays())
     assert np.array_equal(np.vstack(restored.arrays()), np.vstack(schedule.arrays()))

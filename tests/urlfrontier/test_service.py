@@ -10,7 +10,7 @@ import pytest
 from tests.urlfrontier.service_world import Client, info, known, new, running
 from trapline.durable.scheduled import PutPage
 from trapline.urlfrontier import messages as m
-from trapline.urlfrontier.intake import Intake
+from trapline.urlfrontier.intake import PutIntake
 from trapline.urlfrontier.messages import FAIL, OK, SKIPPED
 
 A, B, C = (f"http://a.example/{name}" for name in "abc")
@@ -199,15 +199,15 @@ def test_a_stream_of_many_thousands_is_acknowledged_one_by_one(client: Client) -
 
 def test_streams_wait_while_too_much_is_not_stored(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """However little is stored at once, every stream gets its acknowledgements."""
-    stored, put = [], Intake._put
+    stored, put = [], PutIntake._put
     monkeypatch.setattr("trapline.urlfrontier.intake._MOST_AT_ONCE", 10)
     monkeypatch.setattr("trapline.urlfrontier.intake._MOST_WAITING_BYTES", 1_000)
 
-    def counted(intake: Intake, crawl: str, pages: list[PutPage]) -> list[int]:
+    def counted(intake: PutIntake, crawl: str, pages: list[PutPage]) -> list[int]:
         stored.append(len(pages))
         return put(intake, crawl, pages)
 
-    monkeypatch.setattr(Intake, "_put", counted)
+    monkeypatch.setattr(PutIntake, "_put", counted)
     with ThreadPoolExecutor() as threads:
         calls = [
             threads.submit(client.put, *(new(f"http://s{stream}/{number}") for number in range(200)))

@@ -33,7 +33,7 @@ class PageDates(NamedTuple):
     held_until: int  # the end of the reservation; 0: none
 
 
-class Schedule:
+class PageSchedule:
     def __init__(self) -> None:
         self._site, self._created = array("i"), array("q")
         self._date, self._held = array("q"), array("q")
@@ -50,7 +50,7 @@ class Schedule:
         ] = {}  # by site, the pages whose reservation has not ended, as far as `first` has looked
 
     @classmethod
-    def restored(cls, sites: Array, created: Array, dates: Array, held: Array) -> "Schedule":
+    def restored(cls, sites: Array, created: Array, dates: Array, held: Array) -> "PageSchedule":
         """Return the schedule of pages 0, 1, ... with these sites and dates."""
         schedule = cls()
         schedule._site.frombytes(sites.astype(np.int32).tobytes())

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trapline.durable.database import FrontierDatabase
-from trapline.durable.schedule import REMOVED, Schedule
+from trapline.durable.schedule import REMOVED, PageSchedule
 from trapline.frontier.layout import Array
 
 _TABLES = """
@@ -35,7 +35,7 @@ class ScheduleDatabase(FrontierDatabase):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.schedule = Schedule()
+        self.schedule = PageSchedule()
         # What the next commit writes.
         self.changed_pages: set[int] = set()  # their dates
         self.changed_payloads: dict[int, bytes] = {}  # of old pages; empty: none
@@ -79,7 +79,7 @@ class ScheduleDatabase(FrontierDatabase):
             pages, *columns = np.array(rows, np.int64).T
             for target, values in zip((created, dates, held), columns, strict=True):
                 target[pages] = values
-        self.schedule = Schedule.restored(sites, created, dates, held)
+        self.schedule = PageSchedule.restored(sites, created, dates, held)
 
     def rules(self) -> dict[int, SiteRule]:
         found = self._connection.execute("select site, blocked_until, most_done from site_rule")

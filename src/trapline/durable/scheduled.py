@@ -46,7 +46,7 @@ class PutPage(NamedTuple):
     quality: float = 0.0
 
 
-class ListedPage(NamedTuple):
+class ScheduledPage(NamedTuple):
     url: str
     site: str
     payload: bytes
@@ -407,7 +407,7 @@ class ScheduledFrontier(DurableFrontier):
 
     # ---- inspection
 
-    def page(self, url: str, site: str) -> ListedPage | None:
+    def page(self, url: str, site: str) -> ScheduledPage | None:
         """Return what is known of a page; None: it is unknown."""
         number = self._sites.get(site)
         if number is None:
@@ -417,11 +417,13 @@ class ScheduledFrontier(DurableFrontier):
         page = int(out[0])
         return None if page < 0 or self._schedule.date(page) == REMOVED else self.listed([page])[0]
 
-    def listed(self, pages: Sequence[int]) -> list[ListedPage]:
+    def listed(self, pages: Sequence[int]) -> list[ScheduledPage]:
         """Return these pages, without those that were removed."""
         schedule, payloads = self._schedule, self._database.changed_payloads
         return [
-            ListedPage(row.url, self._names[row.site], payloads.get(row.id, row.payload) or b"", schedule.dates(row.id))
+            ScheduledPage(
+                row.url, self._names[row.site], payloads.get(row.id, row.payload) or b"", schedule.dates(row.id)
+            )
             for row in self._database.rows_of([page for page in pages if schedule.date(page) != REMOVED])
         ]
 

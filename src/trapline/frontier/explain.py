@@ -135,7 +135,7 @@ def _site_rule(s: FrontierState, site: int, now: float) -> tuple[float, str]:
 
 def _lease(until: float) -> str:
     """Return that the visit ends at this time if it is not reported. The visits of a live crawl have no such end."""
-    return ", with a lease" if math.isfinite(until) else ""
+    return " and holds a lease" if math.isfinite(until) else ""
 
 
 def _time_rule(s: FrontierState, site: int, now: float) -> tuple[float, str]:

@@ -67,7 +67,7 @@ class PutStream:
         _set(self.has_room, self._urls < MOST_PENDING and self._bytes < MOST_PENDING_BYTES)
 
 
-class Intake:
+class PutIntake:
     def __init__(self, crawls: Crawls) -> None:
         self._crawls = crawls
         self._messages: deque[PutMessage] = deque()
@@ -157,7 +157,7 @@ def _set(event: asyncio.Event, is_set: bool) -> None:
         event.clear()
 
 
-async def serve_stream(requests: Any, intake: Intake, pages_of: Any, write: Any) -> None:
+async def serve_stream(requests: Any, intake: PutIntake, pages_of: Any, write: Any) -> None:
     """Read the messages of a stream, and write an acknowledgement for each. `pages_of`: returns the ID and the pages of a message."""
     stream = PutStream()
     reader = asyncio.create_task(_read(requests, intake, pages_of, stream))
@@ -176,7 +176,7 @@ async def serve_stream(requests: Any, intake: Intake, pages_of: Any, write: Any)
         reader.cancel()
 
 
-async def _read(requests: Any, intake: Intake, pages_of: Any, stream: PutStream) -> None:
+async def _read(requests: Any, intake: PutIntake, pages_of: Any, stream: PutStream) -> None:
     try:
         async for message in requests:
             identifier, pages = pages_of(message)

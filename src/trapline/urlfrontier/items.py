@@ -10,7 +10,7 @@ from typing import Any
 from ada_url import URL
 
 from trapline.durable.schedule import DONE, NEW
-from trapline.durable.scheduled import ListedPage, PutPage
+from trapline.durable.scheduled import PutPage, ScheduledPage
 from trapline.fetch.urls import MOST_URL
 from trapline.urlfrontier.crawls import DEFAULT, MOST_ID_BYTES
 from trapline.urlfrontier.messages import URLItem
@@ -69,7 +69,7 @@ def _quality(metadata: Any, name: str) -> float:
     return quality if abs(quality) < 2.0**42 else 0.0  # a rank must be a number below that
 
 
-def info_of(page: ListedPage, crawl: bytes) -> bytes:
+def info_of(page: ScheduledPage, crawl: bytes) -> bytes:
     """Return the URLInfo of a page in the wire format. `crawl`: its crawl id."""
     url, key = page.url.encode(), page.site.encode()
     return b"".join(
@@ -86,7 +86,7 @@ def _length(data: bytes) -> bytes:
     return out + bytes((n,))
 
 
-def item_of(page: ListedPage, crawl: str) -> Any:
+def item_of(page: ScheduledPage, crawl: str) -> Any:
     """Return the URLItem of a page. The date of a URL that was never given is when it was put."""
     item = URLItem(creation_date=page.dates.created // 1000)
     item.known.info.ParseFromString(info_of(page, crawl.encode()))

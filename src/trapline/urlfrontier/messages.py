@@ -18,7 +18,7 @@ _PACKAGE = "urlfrontier"
 _SERVICE = f"{_PACKAGE}.URLFrontier"
 
 
-class Call(NamedTuple):
+class CallType(NamedTuple):
     path: str
     kind: str  # as in `grpc.Channel`: unary_unary, unary_stream or stream_stream
     request: Any  # the class of the message
@@ -33,14 +33,14 @@ def _pool() -> Any:
     return pool
 
 
-def _calls(pool: Any) -> dict[str, Call]:
+def _calls(pool: Any) -> dict[str, CallType]:
     calls = {}
     for method in pool.FindServiceByName(_SERVICE).methods:
         kind = "_".join(
             "stream" if is_stream else "unary" for is_stream in (method.client_streaming, method.server_streaming)
         )
         request, response = (message_factory.GetMessageClass(kind) for kind in (method.input_type, method.output_type))
-        calls[method.name] = Call(f"/{_SERVICE}/{method.name}", kind, request, response)
+        calls[method.name] = CallType(f"/{_SERVICE}/{method.name}", kind, request, response)
     return calls
 
 

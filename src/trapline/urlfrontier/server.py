@@ -17,8 +17,8 @@ from trapline.frontier import Rules
 from trapline.strategies import Strategy
 from trapline.terminal import say
 from trapline.urlfrontier.crawls import Crawls
-from trapline.urlfrontier.messages import CALLS, Call
-from trapline.urlfrontier.service import Service
+from trapline.urlfrontier.messages import CALLS, CallType
+from trapline.urlfrontier.service import FrontierService
 
 MOST_MESSAGE = 4 << 20  # bytes
 _MOST_STREAMS = 1_000  # calls at once of one client
@@ -49,7 +49,7 @@ async def serve(settings: ServerSettings, stop: asyncio.Event, started: Callable
     try:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         server = aio.server(options=_OPTIONS)
-        service = Service(crawls, f"{host}:{settings.port}", settings.quality_key)
+        service = FrontierService(crawls, f"{host}:{settings.port}", settings.quality_key)
         failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def fail(error: RankError) -> None:
@@ -95,7 +95,7 @@ async def _first(stop: asyncio.Event, *failures: asyncio.Future[None]) -> None:
             failure.result()
 
 
-def _handlers(service: Service, fail: Callable[[RankError], None]) -> Any:
+def _handlers(service: FrontierService, fail: Callable[[RankError], None]) -> Any:
     handlers = {}
     for name, call in CALLS.items():
         make = getattr(grpc, f"{call.kind}_rpc_method_handler")
@@ -111,7 +111,7 @@ def _unchanged(message: bytes) -> bytes:
 
 
 def _guarded(
-    method: Callable[..., Any], name: str, call: Call, fail: Callable[[RankError], None]
+    method: Callable[..., Any], name: str, call: CallType, fail: Callable[[RankError], None]
 ) -> Callable[..., Any]:
     """Return the method of a call, which takes bytes, with a status for each error that the client or the system is to blame for. `fail`:
     ends the service, because the strategy raised this error."""

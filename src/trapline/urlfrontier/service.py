@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 
 import grpc
 
-from trapline.durable.scheduled import MOST_PAGES, HandedOut, ListedPage, ScheduledFrontier
+from trapline.durable.scheduled import MOST_PAGES, HandedOut, ScheduledFrontier, ScheduledPage
 from trapline.urlfrontier.crawls import Crawls
-from trapline.urlfrontier.intake import Intake, serve_stream
+from trapline.urlfrontier.intake import PutIntake, serve_stream
 from trapline.urlfrontier.items import crawl_of, host_of, info_of, item_of, page_of
 from trapline.urlfrontier.messages import (
     AckMessage,
@@ -29,10 +29,10 @@ _ROUND_QUEUES, _ROUND_URLS = 1_000, 10_000  # that GetURLs reserves at one momen
 _READ = 500  # URLs that are read at a time
 
 
-class Service:
+class FrontierService:
     def __init__(self, crawls: Crawls, address: str, quality_key: str = "") -> None:
         self._crawls, self.address, self._quality_key = crawls, address, quality_key
-        self.intake = Intake(crawls)
+        self.intake = PutIntake(crawls)
         self._turn = 0
 
     # ---- URLs in and out
@@ -215,7 +215,7 @@ class Service:
             return Long(value=len(frontier.pages(request.key or None)) if frontier is not None else 0)
         return Long(value=sum([1 async for _ in self._listed(request, 0, sys.maxsize)]))
 
-    async def _listed(self, request: Any, start: int, end: int) -> AsyncIterator[ListedPage]:
+    async def _listed(self, request: Any, start: int, end: int) -> AsyncIterator[ScheduledPage]:
         """Yield the URLs of a queue or crawl in which the filter occurs, from number `start` to before `end`. Other calls are served in
         between."""
         frontier = self._crawls.get(crawl_of(request.crawlID))
