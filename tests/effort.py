@@ -15,7 +15,7 @@ import pytest
 Case = TypeVar("Case")
 
 PROOF = os.environ.get("TRAPLINE_PROOF") == "1"
-_QUICK_SHARE = 16 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 8  # uncompiled tests take many times as long
+_QUICK_SHARE = 16 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 12  # uncompiled tests take many times as long
 DATA = Path(os.environ["TRAPLINE_DATA"]) if os.environ.get("TRAPLINE_DATA") else None
 """The folder of recorded data, which is not part of the repository; CONTRIBUTING.md says what it holds."""
 
@@ -29,5 +29,5 @@ def sample(cases: Sequence[Case], every: int) -> Sequence[Case]:
 
 
 def examples(count: int) -> int:
-    """The number of examples to try of a property: `count` in a proof, otherwise an eighth, or a sixteenth without compilation."""
+    """The number of examples to try of a property: `count` in a proof, otherwise a twelfth, or a sixteenth without compilation."""
     return count if PROOF else max(2, count // _QUICK_SHARE)

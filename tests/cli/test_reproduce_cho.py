@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import slow
 from trapline.cli import run
 from trapline.lab.cho import measures
 from trapline.lab.cho.measures import QUICK, WHOLE
@@ -13,6 +14,7 @@ from trapline.lab.cho.measures import QUICK, WHOLE
 SMALL = ("--pages", "1000", "--draws", "2", "--quick")
 
 
+@slow
 def test_tables_verdicts_numbers_and_plots_also_after_an_interrupt(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

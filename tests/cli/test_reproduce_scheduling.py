@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import slow
 from tests.lab.made_up_crawls import no_live_crawls
 from trapline.cli import run
 from trapline.cli.reproduce.scheduling import PaperOptions, cao_plan, castillo_plan, thesis_plan
@@ -85,6 +86,7 @@ def test_two_graphs_with_the_same_name_are_refused(tmp_path: Path) -> None:
         castillo_plan(PaperOptions(graph=(str(tmp_path / "mine"), str(tmp_path / "mine")), quick=True))
 
 
+@slow
 def test_cao_writes_the_same_kinds_of_files(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     no_live_crawls(monkeypatch)
     assert run(["reproduce", "cao", "--pages", "2000", "--webs", "2", "-o", str(tmp_path)]) == 0

@@ -72,7 +72,7 @@ def test_pages_without_any_link_have_equal_pagerank() -> None:
         ({"tolerance": 1e-9, "max_iterations": 1}, "1 iterations"),
         ({"start": np.ones(3)}, f"{PAGES} numbers"),
         ({"start": np.full(PAGES, np.nan)}, "numbers"),
-        ({"start": np.zeros(PAGES)}, "positive"),
+        ({"start": np.zeros(PAGES)}, "not only zeros"),
     ],
 )
 def test_invalid_values_are_named(options: dict[str, object], named: str) -> None:

@@ -182,7 +182,7 @@ def broken_head(**values: object) -> Callable[[Path], None]:
         (lambda folder: (folder / "graph.json").write_text("[]"), "graph.json, row 1: not a graph saved by trapline"),
         (broken_head(version=99), "version is 99"),
         (broken_head(links=1), "says 1 links"),
-        (broken_array("targets", lambda a: a.astype(np.int64)), "targets.npy: int64"),
+        (broken_array("targets", lambda a: a.astype(np.int64)), "targets.npy: an array of int64"),
         (broken_array("targets", set_value(7, 400)), "targets: value 7 is 400, not in 0..399"),
         (broken_array("targets", set_value(0, -1)), "targets: value 0 is -1"),
         (broken_array("offsets", set_value(3, 10**6)), "offsets: value 4 is smaller"),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tests.proof.section import Finding, Section, by_pytest
 
 _METHOD = """
-`make test` uses a fixed eighth of the random examples, and omits slow tests that have a faster variant: clusters, kills, groups of
+`make test` uses a fixed twelfth of the random examples, and omits slow tests that have a faster variant: clusters, kills, groups of
 processes, and compilation from an empty cache. Here every test runs, with all random examples, which are new at each run. A failing
 example is printed in a form that repeats it (`@reproduce_failure`).
 """

@@ -7,7 +7,7 @@ from tests.proof.__main__ import NAMES, section_of
 
 # Their short form would repeat tests that run anyway.
 WHOLE_ONLY = {"suite", "scheduling"}
-SLOW = {"durability", "adapters", "politeness", "goals", "soak", "scale", "surfaces", "dashboard"}
+SLOW = {"durability", "adapters", "politeness", "goals", "soak", "scale", "surfaces", "dashboard", "hostile"}
 SECTIONS = [pytest.param(name, marks=slow if name in SLOW else ()) for name in NAMES if name not in WHOLE_ONLY]
 
 

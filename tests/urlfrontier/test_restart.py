@@ -76,6 +76,7 @@ STRATEGY = Strategy(
 """
 
 
+@slow
 def test_a_faulty_strategy_ends_the_service_and_harms_no_folder(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
