@@ -311,6 +311,7 @@ def test_slow_and_endless_heads_keep_no_browser_out(tmp_path: Path, monkeypatch:
             return found
 
         stream = connected(b"GET /api/0/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert stream.recv(15) == b"HTTP/1.1 200 OK"  # first: on a busy machine the server may read this head late
         slow = [connected(b"GET / HTTP/1.1\r\nHost: local") for _ in range(300)]
         assert world.ask("/api/crawls").status == 200
         assert slow[-1].recv(1) == b""  # the server has hung up
@@ -318,7 +319,7 @@ def test_slow_and_endless_heads_keep_no_browser_out(tmp_path: Path, monkeypatch:
         with pytest.raises(OSError):
             for _ in range(1000):
                 endless.sendall(b"X: " + b"x" * 10_000 + b"\r\n")
-        assert stream.recv(15) == b"HTTP/1.1 200 OK"  # a stream stays open, however long it lasts
+        assert stream.recv(1)  # a stream stays open, however long it lasts
 
 
 def test_a_question_about_the_head_of_a_stream_is_answered_at_once(tmp_path: Path) -> None:
