@@ -80,7 +80,7 @@ def requested_urls(command: list[str], port: int, scratch: Path) -> dict[str, st
         done = subprocess.run(command, env=environment, timeout=_SECONDS_AT_MOST, capture_output=True, text=True)
     if not (servers / "access.log").read_text():
         sys.exit(f"{command[0]} sent no request; its messages: {done.stderr.strip()}")
-    rows = [row.split(" ", 1) for row in (servers / "access.log").read_text().splitlines()]
+    rows = [row.split(" ")[:2] for row in (servers / "access.log").read_text().splitlines()]
     return {url: status for status, url in rows}
 
 

@@ -33,7 +33,7 @@ class Listener(NamedTuple):
 def serving(listeners: list[Listener], scratch: Path, *, log: bool = False) -> Iterator[subprocess.Popen[bytes]]:
     """Start nginx with its files in `scratch` and wait until it answers.
 
-    With `log` it writes status and URL of every request to scratch/access.log.
+    With `log` it writes status, URL, end and duration of every request to scratch/access.log.
     """
     scratch.mkdir(parents=True, exist_ok=True)
     configuration = scratch / "nginx.conf"
@@ -123,7 +123,7 @@ error_log <scratch>/error.log warn;
 events { worker_connections <connections>; }
 http {
 <temporary>
-  log_format urls '$status $scheme://$http_host$request_uri';
+  log_format urls '$status $scheme://$http_host$request_uri $msec $request_time';
   access_log <access>;
   include /etc/nginx/mime.types;
   default_type application/octet-stream;
