@@ -73,6 +73,7 @@ class Web(NamedTuple):
 class Measured(NamedTuple):
     name: str
     pages: int
+    per_second: float  # until the time was over, or the last page was fetched
     half: float  # share of the PageRank that was fetched in half of the time
     whole: float
     requests: int
@@ -163,7 +164,9 @@ def crawled(name: str, web: Web, value: np.ndarray, args: argparse.Namespace) ->
     first = np.unique(requests.page, return_index=True)[1]
     page, end_s = requests.page[first], requests.end_s[first]
     half, whole = (float(value[page[end_s <= share * args.seconds]].sum()) for share in (0.5, 1.0))
-    return Measured(name, int((end_s <= args.seconds).sum()), half, whole, requests.number, requests.violations)
+    fetched = int((end_s <= args.seconds).sum())
+    per_second = fetched / min(args.seconds, float(end_s.max()))
+    return Measured(name, fetched, per_second, half, whole, requests.number, requests.violations)
 
 
 def settings(name: str, args: argparse.Namespace, scratch: str) -> dict[str, Any]:
@@ -203,6 +206,18 @@ def run(command: list[str], web: Web, seconds: float) -> Requests:
             spider.wait()
 
 
+_COLUMNS = (
+    "scheduler",
+    "pages",
+    "pages/s",
+    "PageRank at half the time",
+    "at the end",
+    "times Scrapy's at half",
+    "requests",
+    "violations",
+)
+
+
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--web", choices=("testweb", "nginx"), default="testweb")
@@ -226,20 +241,16 @@ def options() -> argparse.Namespace:
 def main() -> None:
     args = options()
     found: list[Measured] = []
-    print(
-        "| scheduler | pages | PageRank at half the time | at the end | times Scrapy's at half | requests | violations |"
-    )
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    print(f"| {' | '.join(_COLUMNS)} |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for name in ("Scrapy", *args.strategies.split(",")):
         # Each crawl has servers, and a log, of its own.
         with served_by_nginx(args) if args.web == "nginx" else served_by_testweb(args) as web:
             found.append(crawled(name, web, pagerank(web.graph), args))
         one, base = found[-1], found[0].half
         times = f"{one.half / base:.2f}" if base else "-"
-        print(
-            f"| {name} | {one.pages:,} | {one.half:.3f} | {one.whole:.3f} | {times} | {one.requests:,} | {one.violations:,} |",
-            flush=True,
-        )
+        cells = [name, f"{one.pages:,}", f"{one.per_second:.1f}", f"{one.half:.3f}", f"{one.whole:.3f}", times]
+        print(f"| {' | '.join(cells)} | {one.requests:,} | {one.violations:,} |", flush=True)
     if args.json:
         args.json.write_text(json.dumps([one._asdict() for one in found], indent=1) + os.linesep)
 
