@@ -26,8 +26,7 @@ from trapline.crawler.files.layout import DATABASE
 from trapline.crawler.files.opening import Opened
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.inspect.database_reader import opened, scope
-from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages
-from trapline.crawler.recrawl.copies import Copies
+from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, Copies, ForbiddenPages
 from trapline.crawler.recrawl.published_lists import ListOptions, Offload, PublishedLists, Senders
 from trapline.crawler.recrawl.signal_intake import SignalIntake
 from trapline.crawler.requisites.page_requisites import PageRequisites
