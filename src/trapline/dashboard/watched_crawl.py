@@ -167,9 +167,11 @@ def _share(before: tuple[float, float], now: tuple[float, float]) -> float | Non
 
 # ---- The table of sites, kept up to date while somebody looks at it: a running crawl is asked for new numbers now and then.
 
-_EVERY_S = 4.0  # between two exports of a running crawl; an open table is read every 5 s, so it is at most 10 s old
+_EXPORT_EVERY_S = (
+    4.0  # between two exports of a running crawl; an open table is read every 5 s, so it is at most 10 s old
+)
 _MOST_SHARE = 200  # an export that holds the crawl up longer is repeated only after this many times its duration
-_READ_EVERY_S = 2.0
+_SITES_EVERY_S = 2.0
 _OLD_S = 15.0  # a view waits for numbers of now if its own are older, because nobody looked for a while
 _FIRST_WITHIN_S = 1.5  # but not longer than this
 _ANSWER_WITHIN_S = 5.0
@@ -182,14 +184,14 @@ class WatchedSites:
         self._index: SiteIndex | None = None
         self._read_at = 0.0
         self._exporting: asyncio.Task[None] | None = None
-        self._asked_at = -_EVERY_S
+        self._asked_at = -_EXPORT_EVERY_S
         self._one = asyncio.Lock()
 
     async def index(self, running: bool) -> SiteIndex:
         async with self._one:
             if running:
                 await self._ask()
-            if self._index is None or (running and time.monotonic() - self._read_at >= _READ_EVERY_S):
+            if self._index is None or (running and time.monotonic() - self._read_at >= _SITES_EVERY_S):
                 self._index = await asyncio.to_thread(self._read)
                 self._read_at = time.monotonic() if running else 0.0
             elif not running and self._read_at:
@@ -206,7 +208,7 @@ class WatchedSites:
     async def _ask(self) -> None:
         """Ask the crawl for its numbers, if they are old. Only a view without numbers, or with old ones, waits for them."""
         took_s = self._index.took_s if self._index else 0.0
-        if time.monotonic() - self._asked_at < max(_EVERY_S, _MOST_SHARE * took_s):
+        if time.monotonic() - self._asked_at < max(_EXPORT_EVERY_S, _MOST_SHARE * took_s):
             return
         if self._exporting is None or self._exporting.done():
             self._asked_at = time.monotonic()
