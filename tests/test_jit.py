@@ -147,7 +147,7 @@ def test_the_warm_up_compiles_every_kernel() -> None:
 CALLED = """
 from trapline.cli import warmup
 from trapline.compiled import jit
-from trapline.compiled.loaded_code import callees
+from trapline.compiled.sources import callees
 
 class Imported(Exception): pass
 

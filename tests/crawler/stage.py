@@ -25,8 +25,7 @@ from trapline.crawler.engine.fetch_results import Features
 from trapline.crawler.engine.options import AGENT, CrawlerSettings, CrawlOptions, Goals, RefreshOptions
 from trapline.crawler.engine.page_quality import PageScoring
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED, Batch, Fetched, RobotsFetched
-from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages
-from trapline.crawler.recrawl.copies import Copies
+from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, Copies, ForbiddenPages
 from trapline.crawler.recrawl.published_lists import ListOptions, Offload, PublishedLists
 from trapline.crawler.recrawl.signal_intake import SignalIntake
 from trapline.crawler.requisites.page_requisites import PageRequisites

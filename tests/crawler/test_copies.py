@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from trapline.crawler.engine.records import NOT_KNOWN, KeptCopy
-from trapline.crawler.recrawl.copies import Compared, Copies, Copy, compared
+from trapline.crawler.recrawl.conditional_refetch import Compared, Copies, Copy, compared
 from trapline.crawler.visits.judge import FetchVerdict, judge
 from trapline.fetch.http.headers import Validators
 from trapline.fetch.http.response import Response

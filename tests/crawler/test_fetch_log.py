@@ -13,7 +13,7 @@ from tests.effort import slow
 from tests.hostile_text import ADDRESS, HOSTILE, hostile_site
 from trapline.crawler.engine.referrers import NO_PAGE, Referrers
 from trapline.crawler.engine.run import resume_crawl
-from trapline.crawler.store.heritrix_line import LoggedFetch, status_of
+from trapline.crawler.store.fetch_log import LoggedFetch, status_of
 from trapline.fetch import failure
 from trapline.frontier import FAILED, REFUSED
 

@@ -12,9 +12,9 @@ from tests.crawler.store_world import batch, fetched
 from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
 from trapline.crawler.engine.records import Batch, CrawlProgress, SignalNoted
 from trapline.crawler.files import resume
+from trapline.crawler.files.checkpoint import Snapshots
 from trapline.crawler.files.layout import DATABASE, SNAPSHOT, claim_new
 from trapline.crawler.files.reading import Reading
-from trapline.crawler.files.snapshot_schedule import Snapshots
 from trapline.crawler.store.database import SIGNALS_KEPT_S
 from trapline.crawler.store.keeper import Keeper
 from trapline.crawler.store.outbox import Outbox

@@ -29,8 +29,7 @@ from trapline.frontier import Frontier
 from trapline.testweb import ATTACKS, REFUSALS, Behaviour, Mix, Promise, RequestLog, ServedWeb, build_web, check
 from trapline.testweb.answers.redirects import hrefs
 from trapline.testweb.answers.robots_txt import NOTHING_ALLOWED, allowed
-from trapline.testweb.web.behaviour import behaviours
-from trapline.testweb.web.draws import draw
+from trapline.testweb.web.behaviour import behaviours, draw
 
 SITES = int(os.environ.get("TRAPLINE_POLITE_SITES", "60"))
 PAGES = 4  # per site

@@ -26,7 +26,7 @@ from trapline.crawler.engine.settings import CrawlSettings, seed_of
 from trapline.crawler.files.run_options import RunOptions
 from trapline.crawler.inspect.audit import manners_of
 from trapline.errors import ConfigError
-from trapline.fetch.http.mime_filter import MimeFilter
+from trapline.fetch.http.headers import MimeFilter
 from trapline.fetch.http.private_headers import PrivateHeaders
 from trapline.fetch.http.proxy import Proxy, ProxyError, read_proxy, tunnel
 from trapline.frontier import Rules

@@ -11,8 +11,8 @@ from tests.crawler.stage import A, Stage
 from tests.crawler.test_pace import START, loads, options
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import CrawlProgress
+from trapline.crawler.engine.status_reporter import PaceMeter
 from trapline.crawler.speed.pace import SiteLoads
-from trapline.crawler.speed.pace_meter import PaceMeter
 from trapline.crawler.speed.what_if import WhatIf, what_ifs, what_ifs_together
 
 SITES = st.lists(
@@ -95,7 +95,7 @@ def test_the_what_ifs_of_partitions_are_weighted_by_their_speed() -> None:
 def test_the_meter_has_what_ifs_as_soon_as_a_site_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(monkeypatch, [f"{A}/{number}" for number in range(40)])
     meter, clock = PaceMeter(stage.frontier, stage.sites, stage.options), 0.0
-    monkeypatch.setattr("trapline.crawler.speed.pace_meter.time.monotonic", lambda: clock)
+    monkeypatch.setattr("trapline.crawler.engine.status_reporter.time.monotonic", lambda: clock)
     meter.pace(stage.crawler.progress(0.0))
     assert not meter.what_ifs
     wire = stage.opens()
@@ -118,8 +118,8 @@ def test_slow_what_ifs_are_divided_among_calls(monkeypatch: pytest.MonkeyPatch) 
             clock += 0.1
             yield one
 
-    monkeypatch.setattr("trapline.crawler.speed.pace_meter.time.monotonic", lambda: clock)
-    monkeypatch.setattr("trapline.crawler.speed.pace_meter.what_ifs", slowly)
+    monkeypatch.setattr("trapline.crawler.engine.status_reporter.time.monotonic", lambda: clock)
+    monkeypatch.setattr("trapline.crawler.engine.status_reporter.what_ifs", slowly)
     seen = []
     for _ in range(4):
         meter.pace(stage.crawler.progress(0.0))

@@ -24,13 +24,11 @@ from trapline.crawler.engine.records import CrawlProgress
 from trapline.crawler.files import site_table
 from trapline.crawler.files.event_log import EventLog
 from trapline.crawler.files.status_file import StatusFile
-from trapline.dashboard.metrics import exposition
-from trapline.dashboard.partitions_view import partitions
-from trapline.dashboard.scraping import Scraping
+from trapline.dashboard.detail_views import partitions
+from trapline.dashboard.metrics import Scraping, exposition
 from trapline.dashboard.server import DashboardServer
 from trapline.dashboard.settings import DashboardSettings
-from trapline.dashboard.site_tables import WatchedSites
-from trapline.dashboard.watched_crawl import WatchedCrawl
+from trapline.dashboard.watched_crawl import WatchedCrawl, WatchedSites
 from trapline.errors import ConfigError
 
 VIEWS = ("overview", "history", "sites", "sites/0", "partitions", "events")

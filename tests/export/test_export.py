@@ -23,9 +23,9 @@ from trapline.crawler.engine.options import live_rules
 from trapline.crawler.inspect.database_reader import opened
 from trapline.crawler.inspect.page_history import Target, site_account
 from trapline.crawler.inspect.summary import totals_of
+from trapline.export.archive_tables import REQUISITE, _Reasons
 from trapline.export.database_tables import _PAGES
 from trapline.export.files import FORMATS, _Shown
-from trapline.export.link_table import REQUISITE, _Reasons
 from trapline.export.source import ExportSource
 from trapline.export.tables import TABLES
 from trapline.graph.formats.textfile import LoadOptions

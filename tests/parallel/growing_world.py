@@ -20,8 +20,7 @@ from trapline.crawler.engine.records import NOT_KNOWN, Batch, Fetched, Partition
 from trapline.crawler.files import resume
 from trapline.crawler.files.layout import DATABASE, claim_new
 from trapline.crawler.files.reading import Reading
-from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages
-from trapline.crawler.recrawl.copies import Copies, Copy
+from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, Copies, Copy, ForbiddenPages
 from trapline.crawler.recrawl.signal_intake import SignalIntake
 from trapline.crawler.requisites.page_requisites import PageRequisites
 from trapline.crawler.store.database import Database

@@ -19,10 +19,10 @@ from trapline.graph import Graph, graph_from_edges, load_graph
 from trapline.progress import CalledSteps, ProgressCallback, no_progress
 from trapline.report import record_of
 from trapline.simulator.arena import Arena, arena_of
+from trapline.simulator.breakdown import site_totals
 from trapline.simulator.conditions import CrawlConditions, Variant
 from trapline.simulator.driver import SimulatedCrawl
 from trapline.simulator.settings import SWEPT, SimulationSettings, variants
-from trapline.simulator.site_totals import site_totals
 from trapline.strategies import Strategy
 from trapline.strategies.base.chosen import Chosen, chosen_by, named, named_strategies, ready, uses_history
 

@@ -11,9 +11,9 @@ from trapline.report import CrawlRecord, compare_page
 from trapline.report.notebook import comparison_html, result_html
 from trapline.simulator import SimulatedCrawl
 from trapline.simulator.arena import Arena
+from trapline.simulator.breakdown import SiteTotals
 from trapline.simulator.conditions import CrawlConditions, Variant, common_summary
 from trapline.simulator.log import log_table
-from trapline.simulator.site_totals import SiteTotals
 from trapline.units import counted
 
 _PLAIN = (str, int, float, bool, type(None))

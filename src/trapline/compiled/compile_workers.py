@@ -24,7 +24,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import TypeAlias
 
-from trapline.compiled.loaded_code import reached
+from trapline.compiled.sources import reached
 from trapline.errors import ConfigError
 
 Worker: TypeAlias = "subprocess.Popen[bytes]"

@@ -41,7 +41,7 @@ from trapline.compiled.cache_folder import can_be_written, make, mark_used
 from trapline.compiled.compile_workers import compile_workers, neighbours, process_count
 from trapline.compiled.file_lock import alone
 from trapline.compiled.kernel_files import CACHE, IDENTITY, KernelCache
-from trapline.compiled.loaded_code import callees, reached
+from trapline.compiled.sources import callees, reached
 from trapline.errors import ConfigError, nearest
 from trapline.progress import ProgressCallback
 

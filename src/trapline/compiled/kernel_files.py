@@ -6,7 +6,7 @@ There are two folders. The *cache* belongs to the user; every compiled function 
 Stale machine code must never run. A file is loaded only if everything that it was made of is the same:
 - the folder is named by the *identity*: a hash of all sources of compiled code (sources.py), of the versions of numba, llvmlite, numpy
   and Python, and of numba's settings. Paths are no part of it, so that clones and installations share the cache;
-- the file is named by the function, its signature, the bytecode that this process has loaded (loaded_code.py) and the processor. A
+- the file is named by the function, its signature, the bytecode that this process has loaded (sources.py too) and the processor. A
   function outside the package is also named by its path and the content of its file;
 - the file begins with a hash of all that and of the content.
 A file that is missing, unreadable or damaged means that the function is compiled. Files are written under another name and renamed,
@@ -40,8 +40,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from trapline.compiled.cache_folder import cache_folder, is_ours, make
-from trapline.compiled.loaded_code import loaded_code
-from trapline.compiled.sources import Texts, compiled_sources
+from trapline.compiled.sources import Texts, compiled_sources, loaded_code
 
 Processor = tuple[str, str, str]  # as numba describes it: target triple, name, features
 

@@ -17,15 +17,13 @@ from starlette.routing import Route
 from trapline.crawler.files.event_log import LEVELS
 from trapline.dashboard.actions import send_action
 from trapline.dashboard.answers import as_json, one_of, real_number, refused, static_files, whole_number
+from trapline.dashboard.detail_views import MOST_POINTS, history, partitions, site_page
 from trapline.dashboard.event_stream import EventStream
 from trapline.dashboard.events import EventFilter, LogTail, events
 from trapline.dashboard.job_runner import JobRunner
+from trapline.dashboard.metrics import Scraping
 from trapline.dashboard.overview import CrawlReading, live_status, progress_of
-from trapline.dashboard.partitions_view import partitions
-from trapline.dashboard.progress_history import MOST_POINTS, history
-from trapline.dashboard.scraping import Scraping
 from trapline.dashboard.site_index import FILTERS, PER_PARTITION, SORTS
-from trapline.dashboard.site_page import site_page
 from trapline.dashboard.watched_crawl import WatchedCrawl
 from trapline.errors import ConfigError
 from trapline.terminal import say

@@ -1,10 +1,14 @@
-"""The metrics of crawls for Prometheus: `families` makes them from what the dashboard has read, and `exposition` the text of /metrics.
+"""The metrics of crawls for Prometheus: `families` makes them from what the dashboard has read, `exposition` the text of /metrics, and
+`Scraping` the answers.
 
 Gauges show the last view of a crawl (watched_crawl.py). Counters and histograms are counted from crawl.db (fetch_histograms.py).
 No metric has a label per site or URL, because their number has no limit.
 """
 
+import asyncio
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -12,10 +16,16 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
+from starlette.requests import Request
+from starlette.responses import Response
 
 from trapline import __version__
 from trapline.crawler.engine.row_kinds import RESULTS
+from trapline.crawler.files.layout import DATABASE
 from trapline.dashboard.fetch_histograms import FetchHistograms, Histogram
+from trapline.dashboard.folder_reader import reading
+from trapline.dashboard.watched_crawl import TICK_S, WRONG_VALUES, WatchedCrawl
+from trapline.errors import ConfigError
 from trapline.fetch import failure
 
 CODES = ("1xx", "2xx", "3xx", "4xx", "5xx")
@@ -204,3 +214,40 @@ def _histograms(counted: Mapping[str, FetchHistograms]) -> Iterator[Metric]:
 def _buckets(found: Histogram) -> Iterator[tuple[str, float]]:
     bounds = (*(str(bound) for bound in found.bounds), "+Inf")
     yield from zip(bounds, found.counts.cumsum().tolist(), strict=True)
+
+
+# ---- Answers of /metrics. What is new in the databases is read at most once a second, whoever asks.
+
+_WAIT_S = 2.0  # for the counts. The first reading of a large crawl takes longer: its counts are left out until then
+
+
+class Scraping:
+    def __init__(self, crawls: Sequence[WatchedCrawl]) -> None:
+        self._crawls = {crawl.name: crawl for crawl in crawls}
+        self._histograms = {name: FetchHistograms() for name in self._crawls}
+        self._counting: dict[str, asyncio.Task[None]] = {}
+        self._next_at: dict[str, float] = {}
+
+    async def answer(self, request: Request) -> Response:
+        await asyncio.gather(*(self._count(name) for name in self._crawls))
+        views = {name: await crawl.tick() for name, crawl in self._crawls.items()}
+        accept = request.headers.get("accept", "")
+        body, kind = await asyncio.to_thread(exposition, views, self._histograms, accept)
+        return Response(body, headers={"content-type": kind})
+
+    async def _count(self, name: str) -> None:
+        """Count the new rows of a crawl, unless that was done in this second."""
+        task = self._counting.get(name)
+        if task is None or (task.done() and time.monotonic() >= self._next_at[name]):
+            task = self._counting[name] = asyncio.create_task(asyncio.to_thread(self._read_new, name))
+            self._next_at[name] = time.monotonic() + TICK_S
+        await asyncio.wait([task], timeout=_WAIT_S)
+
+    def _read_new(self, name: str) -> None:
+        """Read what is new. A database that cannot be read keeps its counts; the view of the crawl says what is wrong."""
+        try:
+            with ExitStack() as stack:
+                parts = [part for part in self._crawls[name].parts if (part / DATABASE).exists()]
+                self._histograms[name].read_new(*(stack.enter_context(reading(part)) for part in parts))
+        except (ConfigError, OSError, *WRONG_VALUES):
+            pass

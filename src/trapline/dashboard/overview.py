@@ -4,6 +4,7 @@ The loop reports itself twice a second (live/status). If it does not, because th
 are those of the last commit.
 """
 
+import math
 import os
 import time
 from collections import Counter
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 from trapline.crawler.engine.records import CrawlProgress
 from trapline.crawler.inspect.why_not_faster import why_not_faster
 from trapline.dashboard.folder_reader import NEW, NOTHING, RUNNING, UNREADABLE, FolderReading, finite
-from trapline.dashboard.goals import Speed, goals
+from trapline.units import byte_rate, three_digits
 
 _LIVE_WITHIN_S = 3.0  # an older report of the loop is not live
 _WITHOUT_STATUS = {
@@ -65,7 +66,10 @@ def overview(reading: CrawlReading, processor: Mapping[str, float | None]) -> di
         "strategy": _strategy(reading.options),
         "totals": totals,
         "rates": {**rates, "pages_per_s_average": progress.pages / progress.seconds if progress.seconds else 0.0},
-        "connections": {"active": progress.active if reading.state == RUNNING else 0, "limit": _limit(reading, live)},
+        "connections": {
+            "active": progress.active if reading.state == RUNNING else 0,
+            "limit": _most_connections(reading, live),
+        },
         "disk": disk,
         "processor": {**processor, **_live_processor(live)},
         "goals": goals(reading.options, _to_fetch(totals, live), speed, _pace(reading, live))
@@ -132,7 +136,7 @@ def _rates(last: CrawlProgress, before: CrawlProgress, live: Mapping[str, Any] |
     return {"pages_per_s": (last.pages - before.pages) / passed, "bytes_per_s": (last.bytes - before.bytes) / passed}
 
 
-def _limit(reading: CrawlReading, live: Mapping[str, Any] | None) -> int:
+def _most_connections(reading: CrawlReading, live: Mapping[str, Any] | None) -> int:
     """Return the largest number of connections of all processes together."""
     if live is not None and (live.get("connections") or {}).get("limit"):
         return int(live["connections"]["limit"])
@@ -215,3 +219,82 @@ def _speed_answer(
     age_s = 0.0 if status is None else max(now - status["at"], 0.0)
     answer = why_not_faster(status, options, disk_free, state, age_s).as_json()
     return answer if state == RUNNING else answer | {"shares": {}}  # connections that are closed now
+
+
+# ---- For each goal of the crawl: the time that is left until the crawl reaches it, and what the estimate is based on
+
+
+class Speed(NamedTuple):
+    """The speed of a crawl: in the last seconds, and since its beginning."""
+
+    pages_per_s: float
+    bytes_per_s: float
+    seconds: float  # of crawling
+
+
+def goals(
+    options: Mapping[str, Any], totals: Mapping[str, float], speed: Speed, pace: Mapping[str, Any] | None
+) -> list[dict[str, Any]]:
+    """Return the goals of a crawl in the order in which they are reached, those without an estimate last.
+
+    `pace`: what limits the crawl (crawler/speed/pace.py), with the time of all pages that wait and are to be fetched.
+    """
+    found = [
+        _pages(_limit(options, "max_pages"), totals["pages"], speed, pace),
+        _time(_limit(options, "max_seconds"), speed.seconds),
+        _bytes(_limit(options, "max_bytes"), totals["bytes"], speed),
+        _waiting(totals, pace),
+    ]
+    known = [goal for goal in found if goal is not None]
+    return sorted(known, key=lambda goal: math.inf if goal["seconds_left"] is None else goal["seconds_left"])
+
+
+def _limit(options: Mapping[str, Any], name: str) -> float:
+    """Return the limit, which is infinite if there is none."""
+    value = options.get(name)
+    return math.inf if value is None else float(value)
+
+
+def _pages(of: float, done: float, speed: Speed, pace: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if of == math.inf:
+        return None
+    left = max(of - done, 0.0)
+    if pace is not None and pace["pages"] >= left > 0.0:
+        return _goal("max-pages", done, of, float(pace["seconds"]), _basis(pace))
+    seconds = 0.0 if not left else left / speed.pages_per_s if speed.pages_per_s > 0.0 else None
+    return _goal("max-pages", done, of, seconds, f"{three_digits(speed.pages_per_s)} pages/s now")
+
+
+def _time(of: float, done: float) -> dict[str, Any] | None:
+    return None if of == math.inf else _goal("max-time", done, of, max(of - done, 0.0), "the clock of the crawl")
+
+
+def _bytes(of: float, done: float, speed: Speed) -> dict[str, Any] | None:
+    if of == math.inf:
+        return None
+    left = max(of - done, 0.0)
+    seconds = 0.0 if not left else left / speed.bytes_per_s if speed.bytes_per_s > 0.0 else None
+    return _goal("max-bytes", done, of, seconds, f"{byte_rate(speed.bytes_per_s)} now")
+
+
+def _waiting(totals: Mapping[str, float], pace: Mapping[str, Any] | None) -> dict[str, Any]:
+    """All pages that wait now: the end of a crawl that finds no more pages."""
+    done, of = totals["pages"], totals["pages"] + totals["waiting"]
+    if not totals["waiting"]:
+        return _goal("waiting-pages", done, of, 0.0, "no page waits")
+    if pace is None:
+        return _goal("waiting-pages", done, of, None, "the crawl has not reported its pace yet")
+    scale = totals["waiting"] / pace["pages"] if pace["pages"] else 1.0
+    return _goal("waiting-pages", done, of, float(pace["seconds"]) * max(scale, 1.0), _basis(pace))
+
+
+def _basis(pace: Mapping[str, Any]) -> str:
+    """Return why the pages take this time: the text of the pace, without the time."""
+    text = str(pace.get("text", pace.get("limit", "")))
+    for words in (": at least ", ": about "):
+        text = text.partition(words)[0]
+    return text
+
+
+def _goal(goal: str, done: float, of: float, seconds_left: float | None, basis: str) -> dict[str, Any]:
+    return {"goal": goal, "done": done, "of": of, "seconds_left": seconds_left, "basis": basis}

@@ -14,8 +14,7 @@ from trapline.dashboard.app import make_app, make_metrics_app
 from trapline.dashboard.job_runner import JobRunner
 from trapline.dashboard.settings import DashboardSettings
 from trapline.dashboard.watched_crawl import WatchedCrawl, named_folders
-from trapline.signals.endpoint.connections import Bounds, sweep
-from trapline.signals.endpoint.listener import QuietServer, listening, quiet_config
+from trapline.signals.endpoint.connections import Bounds, QuietServer, listening, quiet_config, sweep
 
 _BACKLOG = 128
 _MOST_OF_ONE_CLIENT = 128  # connections; all browsers of this machine, and all behind a proxy, are one client

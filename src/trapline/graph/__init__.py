@@ -7,10 +7,9 @@ from trapline.graph.evolve import ChangeTimes, EvolutionRates, Snapshot, evolve
 from trapline.graph.formats.saved import check_output, save
 from trapline.graph.formats.text_output import check_text_output, save_edges, save_snap
 from trapline.graph.formats.textfile import LoadOptions
-from trapline.graph.from_edges import graph_from_edges
 from trapline.graph.generate import WebModel, build, generate
 from trapline.graph.graph import Graph
-from trapline.graph.load import load_graph
+from trapline.graph.load import graph_from_edges, load_graph
 from trapline.graph.measure import Measures, RankMeasures, depths, locality, measure, measure_ranks
 from trapline.graph.pagerank import pagerank
 

@@ -60,9 +60,9 @@ def export(
     tables = tuple(dict.fromkeys(tables)) or TABLES
     if output == STDOUT:
         _check_stdout(tables, format, rows_per_file)
-    from trapline.export.run import check_output, export_to_stdout
-    from trapline.export.run import export as export_tables
     from trapline.export.source import ExportSource
+    from trapline.export.tables import check_output, export_to_stdout
+    from trapline.export.tables import export as export_tables
 
     if "links" in tables or "text" in tables:
         compile_kernels(quiet, ARCHIVED_PAGES)

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, replace
 
-from trapline.crawler.control.action_handler import ENDING, Counts, Done
-from trapline.crawler.control.site_actions import delay_of, names_of, tables_after
+from trapline.crawler.control.action_handler import ENDING, Counts, Done, delay_of, names_of, tables_after
 from trapline.crawler.discovery.scope import is_among
 from trapline.crawler.discovery.site_settings import settings_of
 from trapline.crawler.discovery.sites import Site

@@ -26,7 +26,7 @@ from trapline.crawler.store.outbox import Outbox
 from trapline.crawler.visits.extra_queue import ExtraSource
 from trapline.crawler.visits.extra_requests import ExtraRequests
 from trapline.crawler.visits.out_of_band import OutOfBandFetches
-from trapline.crawler.visits.waiting_visits import WaitingVisits
+from trapline.crawler.visits.visit_state import WaitingVisits
 from trapline.frontier import REFUSED, Drained, Frontier, Outcome, Rescore, Visit, WaitUntil
 from trapline.frontier.layout import Array
 from trapline.units import counted

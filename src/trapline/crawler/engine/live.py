@@ -23,8 +23,8 @@ from trapline.crawler.visits.visit import VisitWorker
 from trapline.crawler.visits.visit_state import VisitState
 from trapline.fetch.http.connection import Connection, Owner, open_connection, tls_context
 from trapline.fetch.http.content import ACCEPT_ENCODING
+from trapline.fetch.http.headers import MimeFilter
 from trapline.fetch.http.http1 import request, request_headers
-from trapline.fetch.http.mime_filter import MimeFilter
 from trapline.fetch.http.private_headers import read_secrets
 from trapline.fetch.http.proxy import read_proxy
 from trapline.fetch.http.throttle import BandwidthLimit, Throttle

@@ -1,14 +1,23 @@
 """The crawler's view of the other partitions, if its crawl is one of several: the receivers of links to their sites.
 
-The crawler knows neither how partitions communicate nor how many there are (parallel/ does). partition_member.py has
-what a crawl needs to be one of them.
+The crawler knows neither how partitions communicate nor how many there are (parallel/ does), and uses `OtherPartitions` alone. A crawl
+that is one of several has a `Member`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
+from trapline.crawler.control.action_handler import Done
+from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.engine.records import ExchangeCounts, PartitionTraffic
+from trapline.crawler.files.control_mailbox import Action
 from trapline.crawler.robots.site_robots import RobotsResponse
+from trapline.fetch.dns import Resolver
+from trapline.frontier import Frontier
+
+if TYPE_CHECKING:
+    from trapline.crawler.engine.crawler import Crawler
 
 Exchanged = Mapping[int, ExchangeCounts]  # by the number of the other partition
 
@@ -89,3 +98,37 @@ class OtherPartitions(Protocol):
 
     def committed(self, batch: int) -> None:
         """Note that the batch is on disk."""
+
+
+# ---- A crawl as one of several partitions: which sites it owns, and the exchange that run.py opens when the crawl begins.
+# parallel/live/member.py implements these protocols.
+
+
+class Obey(Protocol):
+    def __call__(self, action: Action, done: Done, number: int) -> None:
+        """Execute an action, and call `done` once its effects are on disk (crawl_control.py)."""
+
+
+class PartitionExchange(OtherPartitions, Protocol):
+    async def open(self, crawler: "Crawler", services: PartitionServices, obey: Obey) -> None:
+        """Open the exchange. The crawl has begun. `obey`: executes actions of the user."""
+
+
+class Member(Protocol):
+    """The membership of a crawl in a larger one."""
+
+    @property
+    def signals(self) -> Path:
+        """The folder of the signals.db that all partitions read."""
+
+    @property
+    def resolver(self) -> Resolver:
+        """The DNS resolver by which the partition finds out who owns a site. The crawl uses it too, so that no name is looked
+        up twice."""
+
+    def owns(self, url: str) -> bool | None:
+        """Return whether this partition owns the page. None: the owner is not known yet, and this partition has to find out."""
+
+    def connect(self, frontier: Frontier, link_resolver: LinkResolver, exchanged: Exchanged) -> PartitionExchange:
+        """Return the exchange with the other partitions, for a crawl that is about to begin. `exchanged`: the numbers of message
+        batches that earlier runs exchanged."""

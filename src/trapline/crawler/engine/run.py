@@ -21,8 +21,8 @@ from trapline.crawler.engine import scope_change
 from trapline.crawler.engine.crawl_events import CrawlEvents
 from trapline.crawler.engine.freed_memory import give_back_what_is_freed
 from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.other_partitions import Member, PartitionExchange
 from trapline.crawler.engine.page_stream import PageStream
-from trapline.crawler.engine.partition_member import Member, PartitionExchange
 from trapline.crawler.engine.records import Batch
 from trapline.crawler.engine.scope_change import ScopeChange
 from trapline.crawler.engine.status import BY_HAND, MAX_TIME, STOPPED, TERMINATED, CrawlStatus, interrupts

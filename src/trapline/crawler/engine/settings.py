@@ -21,7 +21,7 @@ from trapline.defaults import CONNECTIONS, QUALITY, STRATEGY
 from trapline.defaults import pause_s as default_pause_s
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.dns import read_hosts
-from trapline.fetch.http.mime_filter import read_types
+from trapline.fetch.http.headers import read_types
 from trapline.fetch.http.proxy import read_proxy
 from trapline.fetch.http.user_headers import check_user_agent, read_headers
 from trapline.fetch.limits import Limits

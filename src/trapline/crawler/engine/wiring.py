@@ -15,20 +15,18 @@ from trapline.crawler.engine.crawler import Crawler
 from trapline.crawler.engine.fetch_results import Features
 from trapline.crawler.engine.live import LiveWeb
 from trapline.crawler.engine.options import CrawlerSettings, CrawlOptions, Goals
-from trapline.crawler.engine.other_partitions import Exchanged, OtherPartitions
+from trapline.crawler.engine.other_partitions import Exchanged, Member, OtherPartitions, PartitionExchange
 from trapline.crawler.engine.page_quality import PageScoring, Scores, page_quality
-from trapline.crawler.engine.partition_member import Member, PartitionExchange
 from trapline.crawler.engine.records import Batch, PartitionTraffic
 from trapline.crawler.engine.referrers import Referrers
 from trapline.crawler.files import resume
+from trapline.crawler.files.checkpoint import Snapshots
 from trapline.crawler.files.event_log import HERITRIX
 from trapline.crawler.files.layout import DATABASE
 from trapline.crawler.files.opening import Opened
 from trapline.crawler.files.reading import Reading
-from trapline.crawler.files.snapshot_schedule import Snapshots
 from trapline.crawler.inspect.database_reader import opened, scope
-from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, ForbiddenPages
-from trapline.crawler.recrawl.copies import Copies
+from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, Copies, ForbiddenPages
 from trapline.crawler.recrawl.published_lists import ListOptions, Offload, PublishedLists, Senders
 from trapline.crawler.recrawl.signal_intake import SignalIntake
 from trapline.crawler.requisites.page_requisites import PageRequisites

@@ -8,7 +8,7 @@ database has not reached: their batches were never committed, and the resumed cr
 
 The last two snapshots that the database has reached are kept, so that one of them may be damaged. The log up to the
 older of the two is no longer needed (`tidy`). A resume removes a damaged snapshot; otherwise it would count as one of
-the two. snapshot_schedule.py decides when a snapshot is taken.
+the two. `Snapshots` decides when a snapshot is taken.
 """
 
 import math
@@ -16,7 +16,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from trapline.crawler.discovery.seen import SeenTable
 from trapline.crawler.files.layout import SNAPSHOT
@@ -26,6 +26,10 @@ from trapline.output import sync
 from trapline.refresh.live.refresher import Refresher
 from trapline.refresh.policy import Policy
 from trapline.strategies import Strategy
+
+if TYPE_CHECKING:
+    from trapline.crawler.files.resume import CrawlState
+    from trapline.crawler.store.outbox import Outbox
 
 T = TypeVar("T")
 _KEPT = 2
@@ -122,3 +126,42 @@ def _entries(folder: Path) -> list[Path]:
 def _is_snapshot(entry: Path) -> bool:
     """Return whether this is the folder of a snapshot: its name is a positive integer as Python writes it."""
     return re.fullmatch("[1-9][0-9]{0,17}", entry.name) is not None and entry.is_dir()
+
+
+# ---- When a snapshot is due in a running crawl, and which logs can be deleted when the database has reached it.
+#
+# crawler/engine/run.py calls `Snapshots` at every tick and at every commit.
+
+# An idle crawl writes some 300 bytes of log per second, a busy one some 300 per page. A snapshot is due after this many
+# bytes or after enough pages, whichever comes first.
+_MOST_LOG_BYTES = 256 << 20
+
+
+class Snapshots:
+    def __init__(self, folder: Path, state: "CrawlState", outbox: "Outbox", pages: int) -> None:
+        """`pages`: fetches between two snapshots; a refetched page counts each time."""
+        self._folder, self._state, self._outbox, self._pages = folder, state, outbox, pages
+        self._log_bytes = outbox.log_bytes
+        self._due_at = self._fetches() + pages
+        self._newest = state.last_batch  # batch of the last snapshot; before the first one, last batch of earlier runs
+        outbox.forget = tidy(folder, state.last_batch)
+
+    @property
+    def is_due(self) -> bool:
+        return self._fetches() >= self._due_at or self._outbox.log_bytes - self._log_bytes >= _MOST_LOG_BYTES
+
+    def take(self) -> None:
+        state = self._state
+        self._outbox.flush()
+        self._newest = self._outbox.number
+        save(self._folder, self._newest, state.frontier, state.seen, state.refresher)
+        self._due_at, self._log_bytes = self._fetches() + self._pages, self._outbox.log_bytes
+
+    def committed(self, batch: int) -> None:
+        """Note that the database has reached this batch, and remove what is no longer needed."""
+        if batch == self._newest:
+            self._outbox.forget = tidy(self._folder, batch)
+
+    def _fetches(self) -> int:
+        tally = self._state.tally
+        return tally.fetched + tally.refetched + tally.redirects

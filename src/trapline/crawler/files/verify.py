@@ -23,13 +23,14 @@ from trapline.crawler.files.archive_check import ArchiveCheck, index_problems
 from trapline.crawler.files.database_check import (
     LAWS,
     PLACE_LAWS,
+    Problem,
+    Verified,
     broken_laws,
     integrity_problems,
     progress_problems,
     type_problems,
 )
 from trapline.crawler.files.layout import ARCHIVES, DATABASE, SNAPSHOT, check_crawl, connect
-from trapline.crawler.files.problems import Problem, Verified
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.store.damaged import DAMAGED
 from trapline.errors import ConfigError, InvariantError, OtherVersionError

@@ -22,7 +22,7 @@ from trapline.crawler.files.reading import Reading
 from trapline.crawler.recrawl import list_queue
 from trapline.crawler.recrawl.list_queue import ListQueue
 from trapline.crawler.recrawl.list_signals import FEED, SITEMAP, ListSignals
-from trapline.crawler.recrawl.listed_pages import Listed
+from trapline.crawler.recrawl.signal_recorder import Listed
 from trapline.crawler.store.outbox import Outbox
 from trapline.crawler.visits.extra_queue import WAITING
 from trapline.crawler.visits.judge import FetchVerdict

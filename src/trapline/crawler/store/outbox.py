@@ -2,7 +2,7 @@
 
 These modules add to it: crawler/discovery/link_resolver.py (sites, pages, seeds), crawler/engine/fetch_results.py (fetches),
 crawler/engine/crawler.py (abandoned sites), crawler/robots/site_robots.py (robots.txt), crawler/recrawl/signal_recorder.py (signals),
-crawler/recrawl/listed_pages.py (listed pages), crawler/recrawl/list_queue.py (published lists),
+crawler/recrawl/signal_recorder.py (listed pages), crawler/recrawl/list_queue.py (published lists),
 crawler/requisites/requisite_queue.py (requisites), crawler/files/checkpoint.py (which logs may be deleted),
 crawler/recrawl/conditional_refetch.py (copies from other partitions), crawler/engine/status_reporter.py (the pace). `flush` sends it to
 the store and empties it. The progress of the crawl and the logs of the frontier and of the refresher are part of a batch: a

@@ -1,4 +1,4 @@
-"""The states of a visit (visit.py), and who ended its connection.
+"""The states of a visit (visit.py), who ended its connection, and the visits that wait.
 
 States (`VisitState`), and what leads from one to another:
 
@@ -19,8 +19,10 @@ States (`VisitState`), and what leads from one to another:
 While a visit is PAUSED or WAITS_FOR_STORE it sends nothing. Answers to pipelined requests may still arrive then.
 """
 
+from collections.abc import Callable
 from enum import Enum, auto
 
+from trapline.crawler.engine.world import Timer, World
 from trapline.fetch import failure
 
 _WE_HUNG_UP = frozenset({failure.TIMEOUT, failure.TOO_LARGE, failure.PROTOCOL})
@@ -52,3 +54,41 @@ def end_by(kind: str) -> End:
     if kind in ("", failure.CLOSED):
         return End.SERVER
     return End.OURS if kind in _WE_HUNG_UP else End.NOBODYS
+
+
+# ---- Visits that wait for the store, or for the end of a pause.
+#
+# The crawler adds a visit that has to wait. `store_has_room`, the timers, `end_pauses` and `leaves` remove it. A visit is identified by
+# the function that continues it.
+
+Resume = Callable[[], None]
+
+
+class WaitingVisits:
+    def __init__(self) -> None:
+        self._for_store: dict[Resume, None] = {}
+        self._pausing: dict[Resume, Timer] = {}
+
+    def for_store(self, resume: Resume) -> None:
+        self._for_store[resume] = None
+
+    def pause(self, resume: Resume, moment: float, world: World) -> None:
+        self._pausing[resume] = world.call_at(moment, lambda: self._paused(resume))
+
+    def _paused(self, resume: Resume) -> None:
+        self._pausing.pop(resume).cancel()
+        resume()
+
+    def end_pauses(self) -> None:
+        for resume in list(self._pausing):
+            self._paused(resume)
+
+    def store_has_room(self) -> None:
+        waiting, self._for_store = self._for_store, {}
+        for resume in waiting:
+            resume()
+
+    def leaves(self, resume: Resume) -> None:
+        self._for_store.pop(resume, None)
+        if resume in self._pausing:
+            self._pausing.pop(resume).cancel()

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from trapline.dashboard.jobs.answering import answer_with
+from trapline.dashboard.jobs import answer_with
 from trapline.report.explanation import SilentProgress, explanation
 
 

@@ -20,7 +20,7 @@ from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.files.layout import DATABASE
 from trapline.crawler.files.reading import HAS_LINKS
 from trapline.crawler.inspect.database_reader import opened, options
-from trapline.dashboard.jobs.answering import answer_with
+from trapline.dashboard.jobs import answer_with
 from trapline.errors import ConfigError
 from trapline.graph import Graph, load_graph, pagerank
 from trapline.graph.strings import decoded

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from trapline.crawler.inspect.database_reader import opened, options
-from trapline.dashboard.jobs.answering import answer_with
+from trapline.dashboard.jobs import answer_with
 from trapline.errors import ConfigError
 from trapline.parallel.folder.merged import brought_up
 from trapline.report.refresh_record import Believed, SignalCount, refresh_record

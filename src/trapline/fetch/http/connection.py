@@ -22,8 +22,8 @@ from typing import Protocol, cast
 
 from trapline.errors import InvariantError
 from trapline.fetch.failure import CLOSED, CONNECT, PROTOCOL, STOPPED, TIMEOUT, TLS
+from trapline.fetch.http.headers import MimeFilter
 from trapline.fetch.http.http1 import Response, ResponseReader
-from trapline.fetch.http.mime_filter import MimeFilter
 from trapline.fetch.http.proxy import Proxy, ProxyError, ProxyUnavailableError, tunnel
 from trapline.fetch.http.throttle import Throttle
 from trapline.fetch.limits import Limits

@@ -1,17 +1,19 @@
-"""Parsers of response headers: media type, links, directives to robots, Retry-After, dates and validators.
+"""Parsers of response headers: media type, links, directives to robots, Retry-After, dates and validators. Also the media types that a
+crawl reads.
 
 Step 6 in docs/architecture.md. Each function takes the value as received (several headers of one name joined by commas). Nothing here
-raises, whatever the bytes. The module knows no other part of a response.
+raises, whatever the bytes; only `read_types`, which reads options, does. The module knows no other part of a response.
 """
 
 import re
 from calendar import timegm
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from email.utils import parsedate_tz
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from trapline.errors import ConfigError
 from trapline.fetch.html.page import marks_of
 
 MOST_RETRY_S = 86_400.0
@@ -231,3 +233,39 @@ def modified_at(validators: Validators, now_wall: float) -> float | None:
     """
     at = http_date(validators.modified) if validators.modified else None
     return at if at is not None and _WEB_BEGAN <= at < now_wall - _NOW_S else None
+
+
+# ---- The media types whose bodies a crawl reads. Part of step 5 in docs/architecture.md.
+#
+# Once the head of an answer has arrived, its type is known. If it is not wanted, the rest is not read: connection.py hangs up, unless
+# the body is short.
+
+_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+)")
+
+
+class MimeFilter(NamedTuple):
+    """
+    >>> MimeFilter(("text/*",), ("text/css",)).wants(b"text/html; charset=utf-8")
+    True
+    """
+
+    include: tuple[str, ...]  # (): all; type/* stands for all subtypes
+    exclude: tuple[str, ...]
+
+    def wants(self, field: bytes) -> bool:
+        """Return whether a body with this Content-Type is read. A body without a type is: it may be anything."""
+        mime = content_type(field)[0]
+        if not mime:
+            return True
+        names = (mime, f"{mime.partition('/')[0]}/*")
+        is_included = not self.include or any(name in self.include for name in names)
+        return is_included and not any(name in self.exclude for name in names)
+
+
+def read_types(option: str, given: Iterable[str]) -> tuple[str, ...]:
+    """Return media types in lower case. Raise `ConfigError` if one is invalid."""
+    types = tuple(dict.fromkeys(text.strip().lower() for text in given))
+    for text in types:
+        if not _TYPE.fullmatch(text):
+            raise ConfigError(f"{option} {text!a}: not a media type; give one such as text/html or image/*")
+    return types

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trapline.crawler.control.action_handler import ENDING, ActionHandler, Done
-from trapline.crawler.control.site_actions import CHANGE_SITES
+from trapline.crawler.control.action_handler import CHANGE_SITES, ENDING, ActionHandler, Done
 from trapline.crawler.engine.status import TERMINATED
 from trapline.crawler.files.control_mailbox import ADD_SEEDS, CONTINUE, PAUSE, STOP, Action
 from trapline.errors import ConfigError

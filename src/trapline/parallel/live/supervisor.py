@@ -19,8 +19,7 @@ from pathlib import Path
 
 import uvloop
 
-from trapline.crawler.control.action_handler import ActionHandler
-from trapline.crawler.control.site_actions import tables_after
+from trapline.crawler.control.action_handler import ActionHandler, tables_after
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import CrawlProgress
 from trapline.crawler.engine.status import INTERRUPTED, TERMINATED, CrawlStatus, interrupts

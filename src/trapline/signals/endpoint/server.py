@@ -19,10 +19,9 @@ from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
 from trapline.fetch.http.connection import tls_context
 from trapline.signals.endpoint.app import Endpoint
-from trapline.signals.endpoint.connections import MOST_CONNECTIONS, Bounds, sweep
+from trapline.signals.endpoint.connections import MOST_CONNECTIONS, Bounds, QuietServer, listening, quiet_config, sweep
 from trapline.signals.endpoint.intake import AccessPosts, Intake, Row, SenderRates, SignalTally
 from trapline.signals.endpoint.known_sites import SitesAfter, SitesKnown
-from trapline.signals.endpoint.listener import QuietServer, listening, quiet_config
 from trapline.signals.inbox import Inbox, InboxWriter
 from trapline.signals.indexnow.pings import Pings
 from trapline.signals.small_fetch import SmallFetch

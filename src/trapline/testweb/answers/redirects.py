@@ -11,7 +11,7 @@ This module writes and reads these paths and decides nothing: the web decides wh
 import re
 from typing import TYPE_CHECKING
 
-from trapline.testweb.web.draws import draw
+from trapline.testweb.web.behaviour import draw
 from trapline.testweb.web.paths import EXTRA
 
 if TYPE_CHECKING:

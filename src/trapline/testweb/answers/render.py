@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from trapline.testweb.answers import noise
 from trapline.testweb.answers.published import markup
 from trapline.testweb.answers.redirects import hrefs
-from trapline.testweb.web.draws import draw
+from trapline.testweb.web.behaviour import draw
 
 if TYPE_CHECKING:
     from trapline.testweb.web.served_web import ServedWeb

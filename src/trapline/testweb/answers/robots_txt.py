@@ -13,7 +13,7 @@ import numpy as np
 from xxhash import xxh3_64_intdigest
 
 from trapline.testweb.answers.published import robots_lines
-from trapline.testweb.web.draws import draw
+from trapline.testweb.web.behaviour import draw
 from trapline.testweb.web.paths import EXTRA, ROBOTS_TXT
 
 if TYPE_CHECKING:

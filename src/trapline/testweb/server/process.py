@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from trapline.errors import ConfigError
-from trapline.testweb.server.answer_service import CACHE_BYTES
+from trapline.testweb.server.connection import CACHE_BYTES
 from trapline.testweb.server.log import RequestLog
 from trapline.testweb.server.server import Certificate
 from trapline.testweb.web.served_web import ServedWeb

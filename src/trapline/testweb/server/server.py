@@ -14,8 +14,7 @@ from pathlib import Path
 from time import monotonic, time
 
 from trapline.errors import ConfigError
-from trapline.testweb.server.answer_service import CACHE_BYTES, AnswerService
-from trapline.testweb.server.connection import ServerConnection
+from trapline.testweb.server.connection import CACHE_BYTES, AnswerService, ServerConnection
 from trapline.testweb.server.log import RequestLog
 from trapline.testweb.server.pings import Pinger, endpoint_of
 from trapline.testweb.web.served_web import ServedWeb

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.errors import ConfigError, nearest
+from trapline.testweb.web.behaviour import Shares
 from trapline.testweb.web.changes import PageChanges
-from trapline.testweb.web.draws import Shares
 
 if TYPE_CHECKING:
     from trapline.graph import Graph

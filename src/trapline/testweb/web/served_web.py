@@ -17,9 +17,8 @@ from ada_url import URL, HostType
 from numpy.typing import NDArray
 
 from trapline.errors import ConfigError
-from trapline.testweb.web.behaviour import Behaviour, Mix, behaviours
+from trapline.testweb.web.behaviour import Behaviour, Mix, behaviours, draw, pick
 from trapline.testweb.web.changes import PageChanges
-from trapline.testweb.web.draws import draw, pick
 from trapline.testweb.web.paths import RESERVED, Paths, numbered_paths, recorded_paths
 from trapline.testweb.web.providers import Providers
 

@@ -1,26 +1,102 @@
-"""The table `links`: each link of each page, with its anchor text, and whether the crawl follows it or why not.
+"""The tables that an export reads from the archives: the text of each page, and its links.
 
-Links are read from the archives again, because the database has only the pages that they lead to. These pages decide: a link whose URL
-is one of them was accepted. Why another one was not is found by the rules of the crawl itself: the scope
-(crawler/discovery/scope.py), and the limits of the link resolver. So the links of each reason are those that the crawl counted in
-`rejected_link`. If a record cannot be read, the table has only the pages that its links lead to.
+The responses are parsed and judged as the crawl did it, by the same functions. A page of which the database says that there is a record,
+but whose record cannot be read, is yielded without contents, and counted.
 """
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
 
 from trapline.crawler.discovery.link_resolver import KNOWN_PER_FETCHED
 from trapline.crawler.engine.records import FULL, TOO_MANY
-from trapline.export.archived_pages import ArchivedPage, archived_pages
+from trapline.crawler.files.archived_responses import ArchivedResponses
+from trapline.crawler.store.archive import RecordPlace
+from trapline.crawler.visits.judge import FetchVerdict, judge
+from trapline.export.database_tables import moment
 from trapline.export.source import ExportSource, Row
 from trapline.fetch import failure
 from trapline.fetch.html.anchors import PageLink, read_anchors
+from trapline.fetch.html.encoding import decode, encoding_of
+from trapline.fetch.html.markup import BYTES_OF_A_PAGE
 from trapline.fetch.html.page import NOFOLLOW, is_html
+from trapline.fetch.html.visible_text import VisibleText, visible_text
+from trapline.fetch.http.content import decoded
 from trapline.fetch.http.headers import content_type, link_targets
+from trapline.fetch.http.response import Response
 from trapline.fetch.urls import canonical, origin
 from trapline.frontier import REFUSED
+
+# ---- The contents of pages, one page at a time, in the order in which they were archived
+
+_PAGES = """select seq, fetch.page, url, started, links, digest, file, offset, length
+from last_body join fetch using (seq) join page on page.id = fetch.page where seq > ? and seq <= ? order by seq"""
+
+
+class ArchivedPage(NamedTuple):
+    id: int
+    url: str
+    started: float
+    links: bytes  # pages that its links lead to, as in the table `fetch`
+    response: Response | None  # None: its record cannot be read
+    verdict: FetchVerdict | None  # None if and only if there is no response
+
+
+def archived_pages(source: ExportSource, what: str) -> Iterator[ArchivedPage]:
+    """Yield each page whose last successful fetch brought contents or a redirect. `what`: the name of the table, for progress."""
+    source.need("last_body")
+    limits, refetches = source.options.limits, source.options.refresh is not None
+    responses = ArchivedResponses(source.database, source.folder, limits, lambda: source.need("first_of_digest"))
+    with closing(responses) as archives:
+        for _, page, url, started, links, digest, *place in source.rows(what, _PAGES, source.bounds.fetch):
+            response = archives.response(RecordPlace(*place), digest) if place[0] is not None else "its record was lost"
+            if isinstance(response, str):
+                source.unreadable.add(page, f"{url}: {response}")
+                yield ArchivedPage(page, url, started, links, None, None)
+            else:
+                verdict = judge(response, source.options.robots_token, limits.expanded_bytes, started, False, refetches)
+                yield ArchivedPage(page, url, started, links, response, verdict)
+
+
+# ---- Table `text`: title and text of each HTML page and plain text file
+
+_PLAIN = "text/plain"
+
+
+def text(source: ExportSource) -> Iterator[Row]:
+    for page in archived_pages(source, "fetches, for their text"):
+        found = _text_of(page, source.options.limits.expanded_bytes)
+        if found is not None:
+            yield page.id, page.url, moment(page.started), found.title or None, found.text
+
+
+def _text_of(page: ArchivedPage, expanded_bytes: int) -> VisibleText | None:
+    """Return the text of a page, or None if it is neither HTML nor plain text, or cannot be read."""
+    response, verdict = page.response, page.verdict
+    if response is None or verdict is None or verdict.error or not 200 <= response.status < 300:
+        return None
+    mime, charset = content_type(response.headers.get(b"content-type", b""))
+    if is_html(mime, verdict.body):
+        body = verdict.body[:BYTES_OF_A_PAGE]
+        return visible_text(decode(body, encoding_of(body, charset)).lstrip("\ufeff"))
+    if mime != _PLAIN:
+        return None
+    body_or_error = decoded(response.body, response.codings, expanded_bytes) if response.codings else response.body
+    if isinstance(body_or_error, str):
+        return None
+    plain = decode(body_or_error, encoding_of(body_or_error, charset)).lstrip("\ufeff")
+    return VisibleText("", plain.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n"))
+
+
+# ---- Table `links`.
+#
+# Each link of each page, with its anchor text, and whether the crawl follows it or why not. Links are read from the archives again,
+# because the database has only the pages that they lead to. These pages decide: a link whose URL is one of them was accepted. Why
+# another one was not is found by the rules of the crawl itself: the scope (crawler/discovery/scope.py), and the limits of the link
+# resolver. So the links of each reason are those that the crawl counted in `rejected_link`. If a record cannot be read, the table
+# has only the pages that its links lead to.
 
 # Why a link is not followed, besides the reasons of the scope and of the link resolver.
 LINK_NOFOLLOW = "nofollow"  # its rel says so

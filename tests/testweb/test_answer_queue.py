@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.naive.simulator import slow_start_stall_s
 from tests.testweb.webs import connect, numbered, one_answer, request
 from trapline.testweb import Behaviour, build_web, render, serve
-from trapline.testweb.server.pacing import arrivals
+from trapline.testweb.server.answer_queue import arrivals
 
 RATES = st.floats(1e4, 1e8) | st.just(math.inf)
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.dashboard.dashboard_world import made_folder
 from trapline.crawler.files.site_table import LIVE_SITES, ROW
-from trapline.dashboard import site_tables
-from trapline.dashboard.site_tables import WatchedSites
+from trapline.dashboard import watched_crawl
+from trapline.dashboard.watched_crawl import WatchedSites
 
 
 def write_sites(folder: Path, waiting: int, at: float) -> None:
@@ -39,5 +39,5 @@ def test_a_view_waits_for_new_numbers_only_if_its_own_are_old(tmp_path: Path, mo
             found.append(index.page("", "waiting", True, 0, 1)["rows"][0]["waiting"])
         return found
 
-    monkeypatch.setattr(site_tables, "send", send)
+    monkeypatch.setattr(watched_crawl, "send", send)
     assert asyncio.run(waiting()) == [1, 2, 2]
