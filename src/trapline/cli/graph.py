@@ -213,8 +213,8 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
     "--pagerank",
     "with_pagerank",
     is_flag=True,
-    help="Also show three measures of PageRank: how similar pages of the same site are, the share of all home pages, and the"
-    " share of the best tenth of all pages.",
+    help="Also show three measures of PageRank: how similar the values of one site are, the share that home pages have, and"
+    " the share that the best tenth of all pages has.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(path: Path, dangling: bool, ids_per_site: int | None, with_pagerank: bool, as_json: bool) -> None:

@@ -79,7 +79,7 @@ def block(folder: Path, sites: Sequence[str]) -> None:
 @_FOLDER
 @_SITES
 def unblock(folder: Path, sites: Sequence[str]) -> None:
-    """Resume visits to sites that were blocked or, after failures, abandoned.
+    """Resume visits to blocked sites, and to sites that were abandoned after failures.
 
     SITE is a host such as example.org, or *.example.org for all hosts below it.
     """

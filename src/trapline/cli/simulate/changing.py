@@ -54,7 +54,7 @@ CHANGES = Section(
             "level",
             SHARES,
             _NO_LEVELS,
-            "Shares of sites by level (see above): normal=.4,smart=.6. [normal]",
+            "Level of all sites (see above), or shares: smart=.4,super=.6. [normal]",
         ),
         ("--precision", "precision", share(), 1.0, "Share of signals that announce a real update."),
         ("--recall", "recall", share(), 1.0, "Share of updates that are signalled."),

@@ -95,7 +95,7 @@ def _order(records: "Records") -> Iterator["Column"]:
 def _time(records: "Records") -> Iterator["Column"]:
     half, whole = [record.seconds_until["50%"] for record in records], [record.simulated_seconds for record in records]
     yield _time_column(f"time to\n50 % of\n{_quality_name(records)}\n({{}})", half)
-    yield _time_column("whole\ncrawl\n({})", whole)
+    yield _time_column("time to\nthe end\nof crawl\n({})", whole)
     if any(record.closeness is not None for record in records):
         yield _column("T* / T", [record.closeness for record in records], "{:.3f}".format, 1)
     if any(record.speed_up is not None for record in records):
