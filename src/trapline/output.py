@@ -99,13 +99,15 @@ def _target(path: Path) -> Path:
     except FileNotFoundError:
         if target.parent.is_dir():
             return target
-        raise ConfigError(f"cannot write {path}: there is no folder {target.parent}") from None
+        raise ConfigError(
+            f"cannot write {path}: there is no folder {target.parent}; create it first, or give another path"
+        ) from None
     except OSError as error:
         raise _unwritable(path, error) from error
     if stat.S_ISDIR(mode):
-        raise ConfigError(f"cannot write {path}: it is a folder")
+        raise ConfigError(f"cannot write {path}: it is a folder; give the path of a file")
     if not os.access(target, os.W_OK):
-        raise ConfigError(f"cannot write {path}: it is read-only")
+        raise ConfigError(f"cannot write {path}: it is read-only; make it writable, or give another path")
     return target
 
 

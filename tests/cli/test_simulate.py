@@ -370,9 +370,9 @@ def test_a_wrong_name_is_reported_in_one_line_before_the_graph_is_read(
         ("s.columns[page, 0] = 1.0", "", "a rank must return a number on every path"),
         ("return [float(page)][0]", "", "mine.py, row 7: rank function 'rank' does not compile: a rank may not make lists"),
         ("return 'high'", "", "mine.py, row 7: rank function 'rank' does not compile: a rank must return a number"),
-        (RAISES, "", "mine.py: strategy 'mine': rank 'mine' raised ValueError: no; for the row, put NUMBA_DISABLE_JIT=1"),
+        (RAISES, "", "mine.py: strategy 'mine': rank 'mine' raised ValueError: no; to see the row, run the command again with NUMBA"),
         ("return s.columns[page, 0]", 'columns=("votes",), inputs=("votes",)', "needs the input 'votes'; the inputs are: "),
-        ("return s.columns[page, 0]", 'columns=("url_length",)', "its column 'url_length' would stay 0; add 'url_length' to its inputs"),
+        ("return s.columns[page, 0]", 'columns=("url_length",)', "`inputs` does not list its column 'url_length'; add 'url_length'"),
     ],
 )  # fmt: skip
 def test_a_strategy_file_that_cannot_run_is_named_with_the_reason(

@@ -137,7 +137,9 @@ def test_explain_gives_the_reason_for_a_site(world: World, what: str, begins: st
 def test_explain_gives_the_reason_for_a_rejected_url(world: World, url: str, why: str, capsys: Captured) -> None:
     ((seed,),) = rows(world.folder, "select url from page where id = 0")
     assert run(["explain", str(world.folder), url.format(seed=seed)]) == 2
-    assert capsys.readouterr().err.endswith(f"does not know this page, because links to it are rejected: {why}\n")
+    assert capsys.readouterr().err.endswith(
+        f"does not know this page, because its rules reject the URL (reason: {why})\n"
+    )
 
 
 def test_explain_names_links_that_were_left_out_whatever_their_urls(

@@ -233,6 +233,9 @@ def test_without_a_mark_only_new_pages_are_handed_over_and_a_damaged_one_is_repo
     assert HandledMark(tmp_path, last_fetch=7).counts == HandledCounts(7)
     for damaged in ("", "[]", '{"fetch": -1}', '{"fetch": "x"}', '{"other": 1}'):
         (tmp_path / "handled.json").write_text(damaged)
-        with pytest.raises(ConfigError, match=r"handled\.json: cannot be read: .*; delete it to have only new pages"):
+        with pytest.raises(
+            ConfigError,
+            match=r"handled\.json: cannot be read: .*; delete this file to let the handler receive only new pages",
+        ):
             handled_in(tmp_path)
     os.unlink(tmp_path / "handled.json")

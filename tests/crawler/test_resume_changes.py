@@ -171,7 +171,7 @@ def test_the_quality_of_a_program_goes_along_to_another_strategy_or_the_reason_i
     assert found.pop(seed) == 1.0 and set(found.values()) == {0.5}
     trapline.crawl(resume=folder, quality=quality, strategy="breadth-first", max_pages=8).run()
     assert len(paths(folder)) == 8
-    with pytest.raises(ConfigError, match="'breadth-first' has not kept it for the pages so far"):
+    with pytest.raises(ConfigError, match="'breadth-first' the crawl has not kept these values"):
         trapline.crawl(resume=folder, quality=quality, strategy=by_quality, max_pages=10).run()
     assert len(paths(folder)) == 8
 

@@ -36,7 +36,7 @@ OWN = CrawlOptions((SEED,), own_hosts=("test",))
         (["--mode", "fire-wall"], "not a mode of a live crawl; "),
         (["--mode", "dynamic"], "not a mode of a live crawl; "),
         (["--partition", "site"], "unknown partition function 'site'; did you mean 'site-hash'?"),
-        (["--partition", "suffix"], "needs the partition of each suffix; give --suffixes"),
+        (["--partition", "suffix"], "needs the number of the process for each suffix; give --suffixes"),
         (["--suffixes", "edu=0"], "has an effect only with --partition suffix"),
         (["--partition", "suffix", "--suffixes", "edu=9"], "no partition 9; give a number from 0 to 2"),
         (["--mode", "firewall", "--exchange-every", "9"], "--exchange-every has no effect in mode firewall"),

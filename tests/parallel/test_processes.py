@@ -254,4 +254,4 @@ def test_a_partition_cannot_be_resumed_alone_wherever_its_folder_is(
 ) -> None:
     shutil.copytree(stopped[0] / "partition-1", tmp_path / "moved")
     assert run(["crawl", "--resume", str(tmp_path / "moved")]) == 2
-    assert "is one partition of a crawl of several processes; move it back there" in capsys.readouterr().err
+    assert "is one partition of a crawl of several processes; move this folder back" in capsys.readouterr().err

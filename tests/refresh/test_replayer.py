@@ -69,5 +69,5 @@ def test_among_many_pages_the_best_are_found_without_looking_at_all() -> None:
 
 
 def test_less_than_one_crawl_is_refused() -> None:
-    with pytest.raises(ConfigError, match="less than one crawl"):
+    with pytest.raises(ConfigError, match="less than one fetch"):
         replay_world(small_world(), policy_named("uniform"), 1e-6)

@@ -148,7 +148,7 @@ def test_a_log_with_a_missing_part_is_refused(missing: int) -> None:
         random_calls(refresher, frontier, 120, seed)
         blobs.append(refresher.take())
     del blobs[missing]
-    with pytest.raises(ConfigError, match="some of it is missing; restore the folder"):
+    with pytest.raises(ConfigError, match="a part of the log is missing; restore the folder"):
         new_refresher(policy_named("cgm"))[0].replay(b"".join(blobs))
 
 

@@ -57,7 +57,7 @@ The defaults are repeated here because importing the model would load numba for 
 
 RATES = {
     "births_per_day": (0.005, "Mean number of new pages per day for each existing page, with --snapshots."),
-    "deaths_per_day": (0.0067, "Mean rate at which a page disappears, per day, with --snapshots."),
+    "deaths_per_day": (0.0067, "Mean number of pages that disappear per day for each existing page, with --snapshots."),
     "changes_per_day": (0.01, "Mean number of changes per page and day, with --snapshots."),
     "links_redrawn": (0.25, "Share of a page's links that a change replaces, with --snapshots."),
 }
@@ -81,8 +81,8 @@ def _number_options(table: dict[str, tuple[float, str]]) -> Callable[[Callable[.
 @click.option(
     "--max-site-pages",
     type=count(1),
-    help="Maximum number of pages per site.  [default: 0.7% of all pages, at most 25,000, but more if there are few sites;"
-    " see docs/generated-webs.md]",
+    help="Maximum number of pages per site.  [default: 0.7% of all pages, at most 25,000; more on webs of few sites, by the"
+    " formula in docs/generated-webs.md]",
 )
 @_number_options(SHAPE)
 @click.option(
@@ -128,10 +128,10 @@ def _snapshot_folders(output: Path, snapshots: int, days: float) -> list[Path]:
     if not (last := (snapshots - 1) * days) < MOST_DAYS:
         raise ConfigError(
             f"--snapshots {snapshots} with --days {days:g}: the last snapshot would be on day {last:.10g};"
-            f" give fewer snapshots or days, so that it is before day {MOST_DAYS}"
+            f" give fewer --snapshots or fewer --days, so that this day is before day {MOST_DAYS}"
         )
     if (output / "graph.json").exists() or (output / str(snapshots)).exists():
-        raise ConfigError(f"{output}: holds another graph or more snapshots; remove it or choose another folder")
+        raise ConfigError(f"{output}: holds another graph or more snapshots; remove this folder or choose another one")
     return [output / str(number) for number in range(snapshots)]
 
 
@@ -196,9 +196,11 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--ids-per-site",
             type=count(1),
-            help="For a graph without URLs: every N consecutive pages are one site.  [default: all pages are one site]",
+            help="Treat every N consecutive pages of a graph without URLs as one site.  [default: all pages are one site]",
         ),
-        click.option("--dangling", is_flag=True, help="Include pages that a crawl found links to but did not fetch."),
+        click.option(
+            "--dangling", is_flag=True, help="Include pages that a crawl did not fetch but found as link targets."
+        ),
     ):
         command = option(command)
     return command
@@ -211,8 +213,8 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
     "--pagerank",
     "with_pagerank",
     is_flag=True,
-    help="Also show how PageRank is distributed: its correlation within sites, and the shares of it that home pages and the"
-    " best tenth of all pages have.",
+    help="Also show three measures of PageRank: how similar the values of one site are, the share that home pages have, and"
+    " the share that the best tenth of all pages has.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(path: Path, dangling: bool, ids_per_site: int | None, with_pagerank: bool, as_json: bool) -> None:

@@ -410,7 +410,9 @@ def _check_strategy(strategy: Strategy) -> None:
         )
     unknown = [name for name in page.inputs if name in STATE_PAGES or name.startswith("history")]
     if unknown:
-        raise ConfigError(f"strategy {strategy.name!r} needs the input {unknown[0]!r}, which this frontier cannot give")
+        raise ConfigError(
+            f"strategy {strategy.name!r} needs the input {unknown[0]!r}, which this frontier lacks; choose another strategy"
+        )
 
 
 def _check_folder(folder: Path) -> None:

@@ -69,7 +69,7 @@ def _address(words: list[str], where: str) -> str:
     except ValueError:
         raise ConfigError(f"{where}: {words[0]!r} is not an IP address; begin the line with one") from None
     if len(words) < 2:
-        raise ConfigError(f"{where}: no name after the address {address}")
+        raise ConfigError(f"{where}: no host name after the address {address}; add one")
     return address
 
 

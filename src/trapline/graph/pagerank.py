@@ -142,7 +142,7 @@ class Runs:
             if change < tolerance:
                 return self._rank / self._rank.sum()
         raise ConfigError(
-            f"PageRank: tolerance {tolerance:g} is not reached in {most_passes} iterations; use a larger one"
+            f"PageRank: tolerance {tolerance:g} is not reached in {most_passes} iterations; use a larger tolerance"
         )
 
 

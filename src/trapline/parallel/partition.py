@@ -41,7 +41,7 @@ class Partitioning:
         if (self.kind == "suffix") != bool(self.suffixes):
             found = "given" if self.suffixes else "missing"
             raise ConfigError(
-                f"partition function {self.kind!r}: a table of suffixes is {found}; give one to 'suffix', and to no other function"
+                f"partition function {self.kind!r}: a table of suffixes is {found}; only the function 'suffix' needs and accepts one"
             )
         for suffix, partition in self.suffixes.items():
             if not 0 <= partition < self.partitions:

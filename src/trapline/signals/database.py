@@ -31,7 +31,7 @@ def opened(folder: Path, busy_s: float = BUSY_S) -> sqlite3.Connection:
     """
     path = folder / DATABASE
     if not folder.is_dir():
-        raise ConfigError(f"{folder}: no such folder")
+        raise ConfigError(f"{folder}: no such folder; name the folder of a crawl")
     try:
         _restrict_access(path)
         connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)

@@ -147,8 +147,12 @@ def _page(name: str, where: str, page_of: dict[str, int], graph: Graph) -> int:
     if name in page_of:
         return page_of[name]
     if not name.isdecimal():
-        why = "not a page of the graph" if graph.urls is not None else "the graph has no URLs; give page numbers"
+        why = (
+            "not a page of the graph; write one of its URLs or page numbers"
+            if graph.urls is not None
+            else "the graph has no URLs; give page numbers"
+        )
         raise ConfigError(f"{where}{name[:80]!r}: {why}")
     if len(name) > 18 or int(name) >= graph.pages:
-        raise ConfigError(f"{where}page {name[:40]} is not between 0 and {graph.pages - 1}")
+        raise ConfigError(f"{where}page {name[:40]} is not between 0 and {graph.pages - 1}; give a page of the graph")
     return int(name)

@@ -113,7 +113,9 @@ class Crawls:
         try:
             return bool(json.loads(path.read_text())["active"]) if path.exists() else True
         except (ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"{path}: cannot be read: {error}; delete it, and the service is active") from error
+            raise ConfigError(
+                f"{path}: cannot be read: {error}; delete this file to make the service active"
+            ) from error
 
 
 def _check_folder(folder: Path) -> None:

@@ -63,7 +63,9 @@ async def serve(settings: ServerSettings, stop: asyncio.Event, started: Callable
         except RuntimeError:
             port = 0
         if not port:
-            raise ConfigError(f"--listen {host}:{settings.port}: cannot be listened on; is another server there?")
+            raise ConfigError(
+                f"--listen {host}:{settings.port}: cannot listen there; stop the other server on this port, or give another port"
+            )
         service.address = f"{host}:{port}"
         await server.start()
         intake = asyncio.create_task(service.intake.run())

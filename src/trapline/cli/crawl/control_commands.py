@@ -79,7 +79,7 @@ def block(folder: Path, sites: Sequence[str]) -> None:
 @_FOLDER
 @_SITES
 def unblock(folder: Path, sites: Sequence[str]) -> None:
-    """Visit sites again that were blocked, or abandoned after failures.
+    """Resume visits to blocked sites, and to sites that were abandoned after failures.
 
     SITE is a host such as example.org, or *.example.org for all hosts below it.
     """
@@ -93,7 +93,7 @@ def unblock(folder: Path, sites: Sequence[str]) -> None:
 def delay(folder: Path, site: str, delay_s: float) -> None:
     """Set the delay between two visits to a site. A longer Crawl-delay in the site's robots.txt still holds.
 
-    SITE is a host such as example.org, or *.example.org for all hosts below it.
+    SITE is a host such as example.org, or *.example.org for all hosts below it. TIME is in seconds or has a unit: 250ms, 2min, 1h.
     """
     _action(folder, DELAY, site=site, delay_s=delay_s)
 
@@ -103,7 +103,7 @@ def delay(folder: Path, site: str, delay_s: float) -> None:
 @click.argument("urls", metavar="[URL]...", nargs=-1)
 @click.option("--seeds", "file", type=click.Path(path_type=Path), metavar="FILE", help="File with URLs, one per line.")
 def add_seeds(folder: Path, urls: Sequence[str], file: Path | None) -> None:
-    """Add seeds. Their hosts (with --scope domain: their domains) join the scope, like those of the first seeds."""
+    """Add seeds. The scope of the crawl then also includes their hosts or, with --scope domain, their domains."""
     for part in _parts(seed_urls(urls, file)):
         _action(folder, ADD_SEEDS, urls=part)
 

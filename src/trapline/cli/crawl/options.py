@@ -132,7 +132,7 @@ REFRESH = Section(
             "refresh_price",
             real(),
             None,
-            "Before new pages, refetch the pages whose value is at least this. [off]",
+            "Refetch pages before new ones if the policy values them at this or more. [off]",
         ),
         (
             "--refresh-rate",
@@ -239,7 +239,7 @@ _LIVE_QUALITY = QUALITY.with_texts(
 )  # fmt: skip
 _LIVE_RULES = tuple(
     section.with_texts(
-        rescore="Pages to fetch between two PageRank computations. [1,000]",
+        rescore="Pages between two computations of PageRank (partial-pagerank). [1,000]",
         first_response_s="Assumed response time of a site not yet measured. [0.1 s]",
     )
     for section in scheduling.SECTIONS

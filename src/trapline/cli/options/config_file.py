@@ -109,12 +109,14 @@ def _typed(file: Path, key: str, param: click.Parameter, value: Any) -> Any:
     """Return the value as a user would have typed it, for click to convert and to check."""
     if isinstance(param, click.Option) and param.is_flag:
         if not isinstance(value, bool):
-            raise ConfigError(f"--config {file}: {key} is {value!r}; write true or false")
+            raise ConfigError(f"--config {file}: {key} is {value!r}; write true or false, without quotes")
         return value
     if param.multiple or param.nargs == -1:
         return [_text(file, key, one) for one in (value if isinstance(value, list) else [value])]
     if key == "seeds" and (isinstance(value, list) or "://" in f"{value}"):
-        raise ConfigError(f"--config {file}: seeds names a file with one URL per line; list URLs in urls = [...]")
+        raise ConfigError(
+            f"--config {file}: seeds must be the name of a file with one URL per line; to list the URLs here, write urls = [...]"
+        )
     if isinstance(param.type, ValueList) and isinstance(value, list):
         return ",".join(_text(file, key, one) for one in value)
     return _text(file, key, value)
@@ -122,7 +124,9 @@ def _typed(file: Path, key: str, param: click.Parameter, value: Any) -> Any:
 
 def _text(file: Path, key: str, value: Any) -> str:
     if isinstance(value, bool | list | dict):
-        raise ConfigError(f"--config {file}: {key} is {value!r}; write a number or a text in quotes")
+        raise ConfigError(
+            f"--config {file}: {key} is {str(value).lower() if isinstance(value, bool) else value}; write a number or a text in quotes"
+        )
     return f"{value}"
 
 

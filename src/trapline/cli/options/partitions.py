@@ -67,7 +67,7 @@ PARTITIONS = Section(
             "suffixes",
             (str, "END=P,..."),
             "",
-            "For --partition suffix: partition of each host name suffix, such as edu=0,org=1.",
+            "Process number per host name suffix, such as edu=0,org=1 (--partition suffix).",
         ),
         (
             "--random-seeds",
@@ -130,20 +130,20 @@ LIVE = Section(
         (
             "--partition", "partition", (str, "NAME"), None,
             "How to choose the process of a page: address, rendezvous, site-hash, url-hash or suffix. "
-            "[address; rendezvous if --mode is not exchange or --ip-delay is 0]",
+            "[address; with --ip-delay 0, or another --mode than exchange: rendezvous]",
         ),
         *(row for row in PARTITIONS.rows if row[1] == "suffixes"),
         (
             "--exchange-every", "exchange_every", count(1), None,
-            "Pages that a process fetches between two exchanges. [48 or fewer, at each commit]",
+            "Pages per process between two exchanges. [exchange after 48 pages or 0.5 s]",
         ),
         (
             "--replicate", "replicate", count(1, MOST_REPLICATED), None,
-            "Give all processes the N most linked URLs of --in-links; never exchange them.",
+            "Give each process the N URLs most linked in --in-links; do not exchange these.",
         ),
         (
             "--in-links", "in_links", (click.Path(path_type=Path, exists=True), "DIR"), None,
-            "Older crawl (its folder), or graph with URLs, in which --replicate counts links.",
+            "Folder of an older crawl, or a graph with URLs; --replicate counts the links in it.",
         ),
         (
             "--own-hosts", "own_hosts", Many("HOST"), (),
@@ -209,9 +209,13 @@ class PartitionOptions:
 
 def _check_suffixes(partition: str, suffixes: str) -> None:
     if partition == "suffix" and not suffixes:
-        raise ConfigError("--partition suffix needs the partition of each suffix; give --suffixes, such as edu=0,org=1")
+        raise ConfigError(
+            "--partition suffix needs the number of the process for each suffix; give --suffixes, such as edu=0,org=1"
+        )
     if suffixes and partition != "suffix":
-        raise ConfigError("--suffixes has an effect only with --partition suffix; also give that, or omit --suffixes")
+        raise ConfigError(
+            "--suffixes has an effect only with --partition suffix; also give --partition suffix, or omit --suffixes"
+        )
 
 
 @dataclass(frozen=True, slots=True)

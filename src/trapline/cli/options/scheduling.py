@@ -47,7 +47,7 @@ POLITENESS = Section(
             "backoff_s",
             seconds(),
             60.0,
-            "Delay after a site's first failed visit; doubles with each further one.",
+            "Delay after a failed visit; doubled by each further failed visit in a row.",
         ),
         ("--max-backoff", "backoff_most_s", seconds(), 3600.0, "Maximum delay after a failed visit."),
     ),
@@ -79,7 +79,7 @@ LIMITS = Section(
     ),
 )
 BATCHES = Section(
-    "Batches and PageRank runs",
+    "Batches and PageRank",
     (
         (
             "--batch",
@@ -101,7 +101,7 @@ BATCHES = Section(
             "rescore",
             count(0),
             0,
-            "Pages to fetch between two PageRank computations. [a 35th of all pages]",
+            "Pages between two computations of PageRank (partial-pagerank). [a 35th of all]",
         ),
     ),
 )

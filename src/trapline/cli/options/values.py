@@ -51,11 +51,14 @@ class Number(click.ParamType[Any]):
         *,
         what: str,
         units: Mapping[str, float] | None = None,
+        unit: str = "",
         words: Mapping[str, Any] | None = None,
     ) -> None:
+        """`unit`: of a number without a unit, as errors show it."""
         self.name = name
         self._kind, self._least, self._most = kind, least, most
         self._what, self._units, self._words = what, units or {}, words or {}
+        self._unit = f" {unit}" if unit else ""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value in self._words:
@@ -65,7 +68,7 @@ class Number(click.ParamType[Any]):
         except ValueError:
             self.fail(f"{value!r} is not {self._what}.", param, ctx)
         if not self._least <= number <= self._most:
-            self.fail(f"{value} is not between {self._least:g} and {self._most:.10g}.", param, ctx)
+            self.fail(f"{value} is not between {self._least:g} and {self._most:,.10g}{self._unit}.", param, ctx)
         return number
 
     def shown(self, value: float) -> str:
@@ -105,7 +108,7 @@ def seconds(least: float = 0.0, words: Mapping[str, Any] | None = None) -> Numbe
     (0.25, 15.0)
     """
     what = _what("a number of seconds", words, "15, 250ms, 2min, 1h or 1d")
-    return Number(float, least, _MOST_SECONDS, "time", what=what, units=DURATIONS, words=words)
+    return Number(float, least, _MOST_SECONDS, "time", what=what, units=DURATIONS, unit="seconds", words=words)
 
 
 def share(words: Mapping[str, Any] | None = None) -> Number:
@@ -124,7 +127,9 @@ def rate() -> Number:
     """
     words = {"unlimited": math.inf}
     what = _what("a number of bytes per second", words, "2000, 20kB, 2MB or 1Mbit")
-    return Number(float, 1.0, _MOST_BANDWIDTH, "rate", what=what, units=BIT_AND_BYTE_RATES, words=words)
+    return Number(
+        float, 1.0, _MOST_BANDWIDTH, "rate", what=what, units=BIT_AND_BYTE_RATES, unit="bytes per second", words=words
+    )
 
 
 def amount() -> Number:
@@ -133,7 +138,7 @@ def amount() -> Number:
     >>> amount().convert("20MB", None, None)
     20000000.0
     """
-    return Number(float, 1.0, 1e18, "bytes", what="a number of bytes (2000, 20kB, 1GB)", units=_BYTES)
+    return Number(float, 1.0, 1e18, "bytes", what="a number of bytes (2000, 20kB, 1GB)", units=_BYTES, unit="bytes")
 
 
 def _what(kind: str, words: Mapping[str, Any] | None, examples: str) -> str:

@@ -69,7 +69,7 @@ _GRAPH = Section(
             "ids_per_site",
             count(1),
             None,
-            "For a graph without URLs: every N consecutive pages are one site. [all pages are one site]",
+            "Treat every N consecutive pages of a graph without URLs as one site. [all pages are one site]",
         ),
     ),
 )

@@ -145,13 +145,15 @@ def _refuse_useless(found: Sequence[AccessLogFile], known: dict[str, KnownAccess
             raise ConfigError(_nothing_counts(log))
     if not any(accesses.signals for accesses in known.values()):
         names, (url, _) = ", ".join(log.name for log in found), next(iter(found[0].accesses.counts))
-        raise ConfigError(f"{names}: the crawl knows none of its pages, such as {url}; give the log of a crawled site")
+        raise ConfigError(
+            f"{names}: the crawl knows no page of this log, such as {url}; give the log of a site that the crawl has visited"
+        )
 
 
 def _nothing_counts(log: AccessLogFile) -> str:
     lines = log.accesses.lines
     if lines[ELSEWHERE]:
-        return f"{log.name}: its lines do not name the site; give it, such as --site https://example.org"
+        return f"{log.name}: its lines do not name the site; give the site, such as --site https://example.org"
     rejected = (
         ", ".join(f"{count:,} {_REJECTED.get(what, what)}" for what, count in lines.items()) or "the log is empty"
     )

@@ -46,7 +46,8 @@ _WHAT = Section(
             "level",
             Many("LEVEL"),
             ("smart",),
-            "What providers announce: normal, smart, super, or shares: normal=.4,super=.6. Repeatable. [smart]",
+            "Level of all providers, or shares of levels: normal=.4,super=.6. A normal provider announces nothing, a smart one its updates,"
+            " and a super one also its future updates. Repeatable. [smart]",
         ),
         ("--seeds", "seeds", count(1, 10_000), 5, "Number of random repetitions, for the 95 % confidence intervals."),
         (
@@ -92,7 +93,7 @@ _WORLD = Section(
             "calibrated",
             None,
             False,
-            "Publish each update time with the probability of --schedule-precision, instead of 1.",
+            "Publish update times as uncertain: each with probability --schedule-precision instead of 1.",
         ),
         (
             "--cycle",
@@ -121,9 +122,15 @@ _MEASURE = Section(
             "eq3_weight",
             click.Choice(["index", "count"]),
             "index",
-            "Weight of the m-th missed update: its index m, or the number of missed updates.",
+            "Weight of the m-th missed update in Eq. 3: m (index), or the number of missed updates (count).",
         ),
-        ("--t0", "t0_s", seconds(), 0.0, "Time unit of Eq. 3; 0: one cycle."),
+        (
+            "--t0",
+            "t0_s",
+            seconds(),
+            0.0,
+            "Unit in which Eq. 3 measures the age of updates; 0: the length of a cycle (--cycle).",
+        ),
     ),
 )
 _OUTPUT = Section(

@@ -74,7 +74,7 @@ def policies(options: ReplayOptions) -> list["Policy"]:
             raise ConfigError(f"--option {text}: not of the form POLICY.NAME=X; give for example cgm.estimator=mle")
         if owner not in chosen:
             raise ConfigError(
-                f"--option {text}: --policy does not name {owner}; add it there, or give an option of: {', '.join(chosen)}"
+                f"--option {text}: --policy does not name {owner}; add {owner} to --policy, or give an option of: {', '.join(chosen)}"
             )
         chosen[owner] = chosen[owner].with_options(**{name: value})
     return list(chosen.values())
@@ -83,7 +83,9 @@ def policies(options: ReplayOptions) -> list["Policy"]:
 def capacities(text: str) -> list[float]:
     found = [_number(part, "--capacity") for part in text.split(",")]
     if min(found) <= 0.0 or max(found) > 100.0:
-        raise ConfigError(f"--capacity {text}: fetches per update must be above 0 and at most 100")
+        raise ConfigError(
+            f"--capacity {text}: the number of fetches per update must be above 0 and at most 100; give one such as 0.1"
+        )
     return found
 
 
@@ -106,7 +108,7 @@ def _number(text: str, where: str) -> float:
     try:
         number = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
     except ValueError:
-        raise ConfigError(f"{where}: {text!r} is not a number") from None
+        raise ConfigError(f"{where}: {text!r} is not a number; give one such as 0.1 or 10%") from None
     if not 0.0 <= number <= 1e9:
         raise ConfigError(f"{where}: {text} is not between 0 and 1e9")
     return number

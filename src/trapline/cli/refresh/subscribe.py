@@ -53,8 +53,8 @@ def subscribe(
 ) -> None:
     """Subscribe to changes of the page or feed at URL, at its WebSub hub. Without URL, list the subscriptions.
 
-    The Link headers, the HTML head or the feed at URL must name the hub. A running
-    `trapline refresh serve DIR --public-url ...` sends the request to the hub. A TIME is in seconds or has a unit: 2min.
+    The Link headers, the HTML head or the feed at URL must name the hub. First start `trapline refresh serve DIR --public-url ...`,
+    which sends the request to the hub. A TIME is in seconds or has a unit: 2min.
     """
     from trapline.signals.websub.subscriptions import Subscriptions
 
@@ -109,7 +109,7 @@ def _place(folder: Path, url: str, allow_private: bool, insecure: bool, hosts_fi
             f"{place.topic}: the crawl in {folder} does not know this site, and could not use its signals; crawl it first"
         )
     if not place.hub.startswith("https://") and not allow_private:
-        raise ConfigError(f"{place.topic}: its hub {place.hub} does not use https; --allow-private accepts it")
+        raise ConfigError(f"{place.topic}: its hub {place.hub} does not use https; give --allow-private to accept it")
     return place
 
 
@@ -139,7 +139,7 @@ def _why(kind: str) -> str:
 async def _confirmed(fetch: "SmallFetch", place: "Topic") -> "Topic":
     confirmed = await _named_by(fetch, place.topic)
     if confirmed.topic != place.topic:
-        raise ConfigError(f"{place.topic}: names {confirmed.topic} as its topic; give that URL")
+        raise ConfigError(f"{place.topic}: this page names {confirmed.topic} as its topic; subscribe to that URL")
     return confirmed
 
 

@@ -29,7 +29,7 @@ _WHAT = Section(
         ("--graph", "graph", Many("PATH"), (), "Graph to use instead of a generated web. Repeatable."),
         (
             "--ids-per-site", "ids_per_site", count(1), None,
-            "For a graph without URLs: every N consecutive pages are one site. [all pages are one site]",
+            "Treat every N consecutive pages of a graph without URLs as one site. [all pages are one site]",
         ),
         ("--pages", "pages", count(_LEAST_PAGES), None, "Number of pages of the generated web. [200000; with --quick 20000]"),
         ("--draws", "draws", count(2, 1000), _DRAWS, "Number of random draws of the seeds."),

@@ -43,7 +43,7 @@ def refuse_same_names(option: str, what: str, names: Iterable[str]) -> None:
 
 def output_section(paper: str) -> Section:
     """Return the options of the output, the same for every paper."""
-    folder = "Folder for the page, plots and JSON, and for finished runs, which are not repeated."
+    folder = "Folder for the HTML page, plots, JSON and finished runs. A later command does not repeat finished runs."
     return Section(
         "Output",
         (

@@ -77,8 +77,8 @@ _CASTILLO = _what(_CASTILLO_PAGES, _CASTILLO_QUICK)
 def castillo(options: PaperOptions, jobs: int, folder: Path, as_json: bool) -> None:
     """Reproduce Castillo et al.: crawl orders, connections, speed-up and batches.
 
-    Simulates the crawls on generated webs, and judges every claim over all webs. With --graph, compares the crawl orders on your graphs
-    instead. If you interrupt the command, repeat it: it continues where it stopped. See docs/reproduce-castillo.md.
+    Simulates the crawls on several generated webs, and judges every claim by the results of all of them. With --graph, compares the crawl
+    orders on your graphs instead. If you interrupt the command, repeat it: it continues where it stopped. See docs/reproduce-castillo.md.
     """
     reproduce_plan(partial(castillo_plan, options), "castillo", asdict(options), jobs, folder, as_json)
 
@@ -90,8 +90,8 @@ def castillo(options: PaperOptions, jobs: int, folder: Path, as_json: bool) -> N
 def thesis(options: PaperOptions, jobs: int, folder: Path, as_json: bool) -> None:
     """Reproduce chapter 4 of Castillo's thesis: crawl orders, historical PageRank, connections, speed-up and batches.
 
-    Simulates the crawls on generated webs, and judges every claim over all webs. With --graph, compares the crawl orders on your graphs
-    instead. If you interrupt the command, repeat it: it continues where it stopped. See docs/reproduce-thesis.md.
+    Simulates the crawls on several generated webs, and judges every claim by the results of all of them. With --graph, compares the crawl
+    orders on your graphs instead. If you interrupt the command, repeat it: it continues where it stopped. See docs/reproduce-thesis.md.
     """
     reproduce_plan(partial(thesis_plan, options), "thesis", asdict(options), jobs, folder, as_json)
 
@@ -145,8 +145,8 @@ _FAST_PAGES = (200, 4_000)
 def cao(options: PaperOptions, jobs: int, folder: Path, as_json: bool) -> None:
     """Reproduce Cao, Jiang and Singh: crawl scheduling by performance, quality and both.
 
-    Simulates the crawls on generated webs, or on yours with --graph, and judges every claim over all webs. If you interrupt the command,
-    repeat it: it continues where it stopped. See docs/reproduce-cao.md.
+    Simulates the crawls on several generated webs (with --graph: on your graphs), and judges every claim by the results of all of them.
+    If you interrupt the command, repeat it: it continues where it stopped. See docs/reproduce-cao.md.
     """
     reproduce_plan(partial(cao_plan, options), "cao", asdict(options), jobs, folder, as_json)
 

@@ -49,7 +49,7 @@ _HOW = Section(
             "poll_s",
             seconds(1.0),
             None,
-            "Time between two polls of a page; also T0 of Eq. 3. [1/2928 of the trace or of --stretch, as in the paper]",
+            "Time between two polls of a page, and time unit T0 of Eq. 3. [length of the trace, or --stretch, divided by 2928]",
         ),
         ("--stretch", "stretch_s", seconds(1.0), None, "Length of the part of the trace that each seed uses. [all]"),
         (
@@ -72,7 +72,7 @@ _HOW = Section(
             "calibrated",
             None,
             False,
-            "Figure 5: publish each update time with the precision of the schedule as its probability, instead of 1.",
+            "Figure 5: publish update times as uncertain: with the precision of the schedule as probability, instead of 1.",
         ),
     ),
 )
@@ -136,8 +136,8 @@ def xu(options: XuOptions, jobs: int, folder: Path, as_json: bool) -> None:
     """Reproduce Xu, Li, Qu and Labrinidis: freshness by the collaboration level of providers.
 
     Runs three interpretations of the paper's policy, with cycles of several lengths, and judges every claim in all of these settings.
-    Capacity (fetches per update) is set so that freshness at level smart is .86, as in the paper. If you interrupt the command, repeat
-    it: it continues where it stopped. See docs/reproduce-xu.md.
+    The number of fetches per update is chosen so that freshness is .86, as in the paper, if all providers announce their updates. If
+    you interrupt the command, repeat it: it continues where it stopped. See docs/reproduce-xu.md.
     """
     reproduce_plan(partial(xu_plan, options), "xu", asdict(options), jobs, folder, as_json)
 

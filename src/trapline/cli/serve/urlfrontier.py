@@ -29,20 +29,26 @@ _OPTIONS = Section(
             "breadth-first-turn",
             "Strategy that orders new URLs and queues.",
         ),
-        ("--delay", "delay_s", seconds(), 1.0, "Delay between two retrievals of a queue without SetDelay."),
+        (
+            "--delay",
+            "delay_s",
+            seconds(),
+            1.0,
+            "Delay between two retrievals from a queue, unless a client has called SetDelay.",
+        ),
         (
             "--per-queue",
             "per_queue",
             count(1, 1_000),
             100,
-            "Maximum number of new URLs of a queue that one GetURLs receives.",
+            "Maximum number of new URLs per queue in the answer to one GetURLs call.",
         ),
         (
             "--max-reserved",
             "most_reserved",
             count(0),
             0,
-            "Maximum number of URLs of a queue that are reserved at a time. [0: unlimited]",
+            "Maximum number of reserved URLs per queue (sent to a client, not yet reported). [0: unlimited]",
         ),
         (
             "--quality",
@@ -61,7 +67,7 @@ _OPTIONS = Section(
 def urlfrontier(
     folder: Path, listen: str, strategy: str, delay_s: float, per_queue: int, most_reserved: int, quality_key: str
 ) -> None:
-    """Serve the frontier in DIR as crawler-commons URLFrontier does, by gRPC. Ctrl-C stops the server; DIR keeps everything.
+    """Serve the frontier in DIR by gRPC, with the URLFrontier API of crawler-commons. Ctrl-C stops the server; DIR keeps everything.
 
     StormCrawler and clients in any language put URLs and get them, in the order of a strategy of Trapline. There is no encryption and no
     access control: do not listen on a public address. See docs/how-to/urlfrontier.md.

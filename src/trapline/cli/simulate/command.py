@@ -55,8 +55,9 @@ def simulate(
     """Crawl GRAPH in simulated time and measure how early its important pages are fetched.
 
     A TIME is in seconds or has a unit: 250ms, 2min, 1h. A SHARE is 0.05 or 5%, or "model" for the value of the server model. In
-    a change history, GAP is the mean time between two updates of a page, and LENGTH is the time until the history repeats. Refresh
-    policies are azar, cgm, lambda-crawl, ncis, nutch, proportional, residual-life, uniform and xu. Defaults are in brackets.
+    a change history, GAP is the mean time between two updates of a page, and LENGTH is the time until the history repeats. Of the levels
+    of sites, normal announces nothing, smart announces updates, and super also announces future updates. Refresh policies are
+    azar, cgm, lambda-crawl, ncis, nutch, proportional, residual-life, uniform and xu. Defaults are in brackets.
     """
     from trapline.api.simulation import simulate_in
     from trapline.strategies.base.chosen import chosen_by, ready

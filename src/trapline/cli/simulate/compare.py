@@ -90,7 +90,7 @@ def check_folder(folder: Path, logs: Sequence[str] = ()) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"cannot write {folder}: {error.strerror or error}") from error
+        raise ConfigError(f"cannot write {folder}: {error.strerror or error}; choose another folder: -o DIR") from error
     for name in (PAGE, JSON, *PLOTS, *map(log_name, logs)):
         if (folder / name).is_file() and not _is_ours(folder):
             raise ConfigError(f"{folder / name} exists and is not from a comparison; choose another folder: -o DIR")

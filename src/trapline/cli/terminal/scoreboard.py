@@ -94,8 +94,8 @@ def _order(records: "Records") -> Iterator["Column"]:
 
 def _time(records: "Records") -> Iterator["Column"]:
     half, whole = [record.seconds_until["50%"] for record in records], [record.simulated_seconds for record in records]
-    yield _time_column(f"time to\n50 % of its\n{_quality_name(records)}\n({{}})", half)
-    yield _time_column("time to\nits end\n({})", whole)
+    yield _time_column(f"time to\n50 % of\n{_quality_name(records)}\n({{}})", half)
+    yield _time_column("time to\nthe end\nof crawl\n({})", whole)
     if any(record.closeness is not None for record in records):
         yield _column("T* / T", [record.closeness for record in records], "{:.3f}".format, 1)
     if any(record.speed_up is not None for record in records):
@@ -129,6 +129,8 @@ def _notes(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
     if records[0].quality != "PageRank":
         best = records[0].optimal_average_cumulative_quality
         yield f"Average cumulative quality: by {records[0].quality}, optimum{whose} {best:.3f}."
+    if any(record.quality_fetched < _ALL for record in records):
+        yield f"Time to 50 %: until half of the {_quality_name(records)} that the crawl fetched was fetched."
     if any(column.name == "T* / T" for column in shown):
         yield "T* / T: optimal time / time taken; 1 if the link was always saturated."
     if any(column.name == "speed-\nup" for column in shown):

@@ -168,7 +168,7 @@ def _check_files(log_file: Path | None, history_file: Path | None, *others: Path
         check_name(file)
     for file in files:
         if files.count(file) > 1:
-            raise ConfigError(f"{file}: given for two outputs; give each its own file")
+            raise ConfigError(f"{file}: given for two outputs; give each output its own file")
         check_writable(file)
 
 

@@ -29,7 +29,7 @@ _MEASURE = Section(
             None,
             "End of the window, in seconds since testweb started. [the last answer in LOG]",
         ),
-        ("--zipf", "zipf", real(10.0), 0.85, "Skew of accesses over pages; 0: uniform."),
+        ("--zipf", "zipf", real(10.0), 0.85, "Skew of accesses over pages: exponent of Zipf's law; 0: uniform."),
         ("--seed", "seed", count(0), 0, "Random seed that decides how popular each page is."),
         (
             "--accesses",
@@ -60,7 +60,7 @@ class FreshnessOptions:
 def freshness(log: Path, history: Path, options: FreshnessOptions, as_json: bool) -> None:
     """Measure how fresh a crawler kept its copies, from the files that `trapline testweb --log LOG --history HISTORY` wrote.
 
-    A copy is fresh from the answer that delivered or confirmed it until the page's next update. The result is
+    A copy becomes fresh when an answer delivers or confirms it, and stays fresh until the page's next update. The result is
     two means of freshness: over time, and over accesses. A page that was never fetched is not fresh. Defaults are in brackets.
     """
     end_s, found = _measured(log, history, options)

@@ -43,13 +43,13 @@ _REQUESTS = (
 GRAPH = Section(
     "Graph",
     (
-        ("--dangling", "dangling", None, False, "Include pages that a crawl found links to but did not fetch."),
+        ("--dangling", "dangling", None, False, "Include pages that a crawl did not fetch but found as link targets."),
         (
             "--ids-per-site",
             "ids_per_site",
             count(1),
             None,
-            "For a graph without URLs: every N consecutive pages are one site. [all pages are one site]",
+            "Treat every N consecutive pages of a graph without URLs as one site. [all pages are one site]",
         ),
     ),
 )
@@ -129,7 +129,8 @@ CONDUCT = Section(
             "robots",
             SHARES,
             (),
-            "Shares of sites by kind of robots.txt: none, rules, redirect, away, loop, huge, error, reset. [none]",
+            "Shares of sites by kind of robots.txt: none, rules, redirect, away, loop, huge, error, reset."
+            " [none; with --disallow or --crawl-delay: rules]",
         ),
         ("--disallow", "disallowed", share(), 0.0, "Share of paths that robots.txt rules forbid."),
         ("--crawl-delay", "crawl_delay_s", seconds(), 0.0, "Crawl-delay in robots.txt files with rules."),
@@ -251,13 +252,13 @@ CHANGES = Section(
         ),
         ("--changes-speed", "speed", real(), 1.0, "Seconds of the history per second of serving."),
         ("--grows", "grows", share(), 0.0, "Share of pages that do not exist at the start and appear later."),
-        ("--noise", "noise", None, False, "Make every answer differ in a few bytes that browsers do not show."),
+        ("--noise", "noise", None, False, "Change a few bytes in every answer, in a place that browsers do not show."),
         (
             "--validators",
             "validators",
             SHARES,
             (),
-            "Shares of sites by validators (ETag, Last-Modified): honest, weak, date, fickle, none. [honest, with --changes]",
+            "Shares of sites by validators (ETag, Last-Modified): honest, weak, date, fickle, none. [none; with --changes: honest]",
         ),
     ),
 )

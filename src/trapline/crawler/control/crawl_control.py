@@ -226,7 +226,9 @@ class CrawlControl:
             host = host_port(origin(url))[1]
             own = settings_of(self._options.sites, host)
             if self._options.own_hosts and not is_among(host, self._options.own_hosts):
-                raise ConfigError(f"{url}: its host is not in --own-hosts, on which the crawl stays; omit this seed")
+                raise ConfigError(
+                    f"{url}: its host is not in --own-hosts, and the crawl fetches from these hosts only; omit this seed"
+                )
             if own is not None and own.blocked:
                 raise ConfigError(f"{url}: its site is blocked; unblock {host} first, or omit this seed")
         return urls

@@ -172,7 +172,7 @@ class CrawlSettings(RuleSettings):
             if value not in known:
                 raise ConfigError(f"{name} is {value!r}; {nearest(value, known)}")
         if self.no_robots and not self.own_hosts:
-            raise ConfigError("--no-robots holds for your own hosts only; name them with --own-hosts HOST")
+            raise ConfigError("--no-robots works for your own hosts only; name these hosts with --own-hosts HOST")
         check_user_agent(self.user_agent, self.contact, self.robots_token)
 
     def _headers(self) -> tuple[str, ...]:

@@ -115,8 +115,8 @@ class EarlierStrategies:
             if not self._changed_files:
                 raise
             raise ConfigError(
-                f"{self._changed_files[0]} has changed since the crawl was interrupted, and its last pages were ranked by the old file;"
-                " restore it, continue the crawl, stop it with Ctrl-C, and change the file then"
+                f"{self._changed_files[0]} has changed since the crawl was interrupted, but the crawl needs the old file once more;"
+                " restore the old file, resume the crawl, stop the crawl with Ctrl-C, and only then change the file"
             ) from error
 
 
@@ -128,8 +128,8 @@ def _program_qualities(frontier: Frontier, strategy: Strategy) -> dict[str, Arra
     known = [old.columns.index(name) for name in _QUALITIES if name in old.inputs]
     if needed and not known:
         raise ConfigError(
-            f"strategy {strategy.name!r} ranks pages by the program's `quality`, and strategy {frontier.strategy.name!r} has not kept it"
-            " for the pages so far; keep the strategy, or begin a new crawl"
+            f"strategy {strategy.name!r} needs the values of the program's `quality`, but under strategy {frontier.strategy.name!r}"
+            " the crawl has not kept these values; keep the old strategy, or begin a new crawl"
         )
     return {name: frontier.column(known[0]).copy() for name in needed}
 

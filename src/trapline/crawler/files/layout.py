@@ -177,11 +177,13 @@ def _make_folder(path: Path) -> None:
     try:
         path.mkdir(exist_ok=True)
     except FileNotFoundError:
-        raise ConfigError(f"cannot write {path}: there is no folder {path.parent}") from None
+        raise ConfigError(
+            f"cannot write {path}: there is no folder {path.parent}; create it first, or name another folder"
+        ) from None
     except FileExistsError:
         raise ConfigError(f"{path}: exists and is not a folder; name another folder") from None
     except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+        raise ConfigError(f"cannot write {path}: {error.strerror}; name a folder in which you may write") from None
 
 
 def _refuse_strangers(path: Path) -> None:

@@ -176,7 +176,7 @@ def notes_on_requests(options: CrawlOptions) -> Iterator[str]:
     foreign = [seed for seed in options.seeds if not is_among(host_port(origin(seed))[1], options.own_hosts)]
     if options.no_robots and foreign:
         raise ConfigError(
-            f"seed {foreign[0]}: its host is not in --own-hosts, on which --no-robots keeps the crawl; add the host, or omit the seed"
+            f"seed {foreign[0]}: with --no-robots, the crawl fetches from the hosts of --own-hosts only; add this host, or omit the seed"
         )
     for option, file in (("credentials", options.credentials), ("cookies", options.cookies)):
         if file and is_open_to_others(Path(file)):

@@ -94,7 +94,9 @@ def found(database: sqlite3.Connection, text: str) -> Target:
         return _site_named(database, text)
     url = canonical(text)
     if url is None:
-        raise ConfigError(f"{text}: neither an http or https URL nor a site")
+        raise ConfigError(
+            f"{text}: neither an http or https URL nor a site; give one such as https://example.org/page or example.org"
+        )
     row = database.execute("select site, id, url from page where url = ?", (url,)).fetchone()
     if row is None:
         hint = _left_out(database, url) or f"{_nearest_page(database, url)}{_may_be_left_out(database)}"
@@ -124,7 +126,11 @@ def _site_with_port(database: sqlite3.Connection, host: str) -> tuple[int, str] 
 
 def _left_out(database: sqlite3.Connection, url: str) -> str:
     reason = scope(database).admits(url)
-    return f"the crawl does not know this page, because links to it are rejected: {REJECTED[reason]}" if reason else ""
+    return (
+        f"the crawl does not know this page, because its rules reject the URL (reason: {REJECTED[reason]})"
+        if reason
+        else ""
+    )
 
 
 def _may_be_left_out(database: sqlite3.Connection) -> str:

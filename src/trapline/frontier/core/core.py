@@ -309,7 +309,7 @@ class Core:
         s, run = self.state, self.state.run[0]
         if max(run.serial, run.turns) >= MOST_SERIAL:
             raise ConfigError(
-                "the frontier is full: it has numbered 2^31 queued pages or site turns; crawl with more partitions"
+                "the frontier is full: it has put 2^31 pages or sites into queues; crawl with more partitions"
             )
         if s.pool.size - run.pool < run.reserve:
             size = min(max(s.pool.size * 3 // 2, int(run.pool + 2 * run.reserve)), MOST_ID)
@@ -350,7 +350,7 @@ class Core:
         ranks = [rank for rank in (self.strategy.page, self.strategy.site) if rank.function.is_of_user]
         page, where = (
             -1,
-            "; for the row, put NUMBA_DISABLE_JIT=1 in front of the command: the crawl then runs uncompiled",
+            "; to see the row, run the command again with NUMBA_DISABLE_JIT=1 in front (slow: nothing is compiled)",
         )
         for frame, row in walk_tb(error.__traceback__):
             code = frame.f_code

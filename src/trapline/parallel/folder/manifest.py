@@ -113,7 +113,7 @@ def refuse_partition(folder: Path) -> None:
     if is_parallel(whole):
         raise ConfigError(f"{folder}: is one partition of the crawl in {whole}; resume that crawl: --resume {whole}")
     raise ConfigError(
-        f"{folder}: is one partition of a crawl of several processes; move it back there, and resume the whole crawl"
+        f"{folder}: is one partition of a crawl of several processes; move this folder back, and resume the whole crawl"
     )
 
 

@@ -97,7 +97,7 @@ def check(memory: Memory, entry: LoggedCall) -> None:
         fits = entry.call in _OF_NO_PAGE or all(memory.slot(int(page)) >= 0 for page in pages)
     if not fits:
         raise ConfigError(
-            f"the log of refresh does not follow the snapshot (page {entry.page}): some of it is missing; "
+            f"the log of refresh does not follow the snapshot (page {entry.page}): a part of the log is missing; "
             "restore the folder from a copy, or crawl again into another folder"
         )
 

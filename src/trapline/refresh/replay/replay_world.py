@@ -54,7 +54,9 @@ class ReplayConditions:
             if name not in LEVELS:
                 raise ConfigError(f"no level {name!r}; {nearest(name, LEVELS)}")
         if not math.isclose(sum(self.levels.values()), 1.0, abs_tol=1e-6):
-            raise ConfigError(f"the shares of levels add up to {sum(self.levels.values()):g}, not to 1")
+            raise ConfigError(
+                f"the shares of levels add up to {sum(self.levels.values()):g}; give shares that add up to 1"
+            )
         if not 0.0 < self.precision <= 1.0:
             raise ConfigError(f"precision is {self.precision:g}; it must be above 0 and at most 1")
         if not 0.0 <= self.warm_up < 1.0:

@@ -56,7 +56,9 @@ def replay_world(
     receives the slots done and their total."""
     slots = round(capacity * world.trace.updates)
     if slots < 1:
-        raise ConfigError(f"a capacity of {capacity:g} crawls per update is less than one crawl; give more")
+        raise ConfigError(
+            f"a capacity of {capacity:g} fetches per update gives less than one fetch for the trace; give a larger capacity"
+        )
     ready()
     given, horizon_s = world.conditions, world.trace.horizon_s
     state = make_state(world, policy, slots / horizon_s)

@@ -65,8 +65,8 @@ def live_strategy(text: str, page_rank: str | None, site_rank: str | None, quali
 
 
 def _check_live_quality(source: str) -> None:
-    check_quality(source)
     if source == "pagerank":
         raise ConfigError(
             "--quality pagerank: the PageRank of the live web is not known beforehand; give opic, zipf, FILE or MODULE:FUNCTION"
         )
+    check_quality(source, ("opic", "zipf"))

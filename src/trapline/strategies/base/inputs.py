@@ -12,7 +12,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import blake2b
@@ -85,10 +85,10 @@ def negative_quality(source: str, value: float, url: str) -> ConfigError:
     return ConfigError(f"--quality {source}: {value:g} for {url}; a quality must be at least 0")
 
 
-def check_quality(source: str) -> None:
+def check_quality(source: str, names: Sequence[str] = QUALITIES) -> None:
     """Raise ConfigError if the text cannot be a source of quality. A user's file or function is not read or called here."""
     if source not in (*QUALITIES, PROGRAM) and not Path(source).is_file() and not _FUNCTION.fullmatch(source):
-        raise ConfigError(f"--quality {source}: not a file, and not MODULE:FUNCTION; {nearest(source, QUALITIES)}")
+        raise ConfigError(f"--quality {source}: not a file, and not MODULE:FUNCTION; {nearest(source, names)}")
 
 
 def _zipf(pages: int, seed: int) -> Floats:
@@ -230,7 +230,7 @@ def check_inputs(strategy: Strategy, has_quality: bool, has_history: bool) -> No
     for name in page.columns:
         if name in (*FEATURES, *STATE_PAGES) and name not in page.inputs:
             raise ConfigError(
-                f"page rank {page.name!r}: its column {name!r} would stay 0; add {name!r} to its inputs, or give the column another name"
+                f"page rank {page.name!r}: `inputs` does not list its column {name!r}; add {name!r} to `inputs`, or rename the column"
             )
     for name in page.inputs:
         if name not in INPUTS:
