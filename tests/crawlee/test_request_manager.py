@@ -334,7 +334,7 @@ def test_a_full_disk_loses_nothing_and_stops_nothing_when_there_is_room_again(tm
 
 def set_most_pages(ours: FrontierRequestManager, pages: int) -> None:
     """Let the database have at most so many pages, or as many as it has if those are more: as on a full disk."""
-    ours._frontier._database._connection.execute(f"pragma max_page_count = {pages}")
+    ours._frontier._database.connection.execute(f"pragma max_page_count = {pages}")
 
 
 def test_a_tandem_with_a_list_of_requests_works(tmp_path: Path) -> None:
