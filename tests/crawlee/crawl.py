@@ -1,4 +1,4 @@
-"""Runs a Crawlee crawler with our request manager: python -m tests.crawlee.crawl FOLDER LOG SEED [STRATEGY]
+"""Runs a Crawlee crawler with our request manager: python -m tests.crawlee.crawl FOLDER LOG SEED...
 
 A process of its own, because Crawlee keeps its state in the process. The log has the path of each page that was handled.
 """
@@ -16,8 +16,8 @@ from trapline.crawlee import FrontierRequestManager
 from trapline.frontier import Rules
 
 
-async def main(folder: str, log: str, seed: str, strategy: str = "opic") -> None:
-    manager = FrontierRequestManager(folder, strategy, Rules(delay_s=0.02, retries=10, backoff_s=0.1))
+async def main(folder: str, log: str, *seeds: str) -> None:
+    manager = FrontierRequestManager(folder, "opic", Rules(delay_s=0.02, retries=10, backoff_s=0.1))
     crawler = BeautifulSoupCrawler(
         request_manager=manager,
         configuration=Configuration(purge_on_start=False),
@@ -31,9 +31,9 @@ async def main(folder: str, log: str, seed: str, strategy: str = "opic") -> None
     async def handle(context: BeautifulSoupCrawlingContext) -> None:
         with Path(log).open("a") as file:
             file.write(f"/{context.request.url.split('/', 3)[3]} {context.request.label or ''}\n")
-        await context.enqueue_links(user_data={"from": context.request.url})
+        await context.enqueue_links(strategy="all", user_data={"from": context.request.url})
 
-    await crawler.run([seed])
+    await crawler.run(seeds)
     print(await manager.get_handled_count(), await manager.get_total_count(), await manager.is_finished())
     manager.close()
 

@@ -22,6 +22,8 @@ from trapline import ConfigError
 from trapline.crawlee import FrontierRequestManager
 from trapline.durable import NewPage
 from trapline.frontier import Rules
+from trapline.graph.generate import generate
+from trapline.testweb import build_web, serve
 
 ROOT = Path(__file__).parents[2]
 FAST = Rules(delay_s=0.0, retries=10, backoff_s=0.0)
@@ -334,7 +336,7 @@ def test_a_full_disk_loses_nothing_and_stops_nothing_when_there_is_room_again(tm
 
 def set_most_pages(ours: FrontierRequestManager, pages: int) -> None:
     """Let the database have at most so many pages, or as many as it has if those are more: as on a full disk."""
-    ours._frontier._database._connection.execute(f"pragma max_page_count = {pages}")
+    ours._frontier._database.connection.execute(f"pragma max_page_count = {pages}")
 
 
 def test_a_tandem_with_a_list_of_requests_works(tmp_path: Path) -> None:
@@ -354,8 +356,8 @@ def test_a_tandem_with_a_list_of_requests_works(tmp_path: Path) -> None:
 # ---- a real crawler
 
 
-def run(folder: Path, seed: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "tests.crawlee.crawl", str(folder / "f"), str(folder / "log"), seed]
+def run(folder: Path, *seeds: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "tests.crawlee.crawl", str(folder / "f"), str(folder / "log"), *seeds]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -379,6 +381,18 @@ def test_a_crawl_survives_a_kill(tmp_path: Path) -> None:
     assert set(handled(tmp_path)) == {"/", *(f"/{n}" for n in range(1, PAGES)), "/old"}
     assert output.split()[-1] == "True" and requests["/down"] == 3 and requests["/away"] == 1
     assert all(times <= 2 for path, times in requests.items() if path not in ("/down", "/39", "/robots.txt"))
+
+
+@slow
+def test_a_whole_web_is_crawled_and_each_page_once(tmp_path: Path) -> None:
+    web = build_web(generate(500, 20, seed=1), names="address")
+    with serve(web) as server:
+        crawl = run(tmp_path, *server.seed_urls)
+        output, complaints = crawl.communicate(timeout=240)
+        assert crawl.returncode == 0, complaints
+        log = server.log()
+    assert output.split() == ["500", "500", "True"]
+    assert Counter(log["page"][log["page"] >= 0].tolist()) == dict.fromkeys(range(500), 1)
 
 
 @slow

@@ -214,7 +214,7 @@ def test_the_quality_of_pages_is_used_by_strategies_that_know_it(tmp_path: Path)
 
 
 def test_snapshots_shorten_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trapline.durable.frontier._SNAPSHOT_PAGES", 5)
+    monkeypatch.setattr("trapline.durable.folder._SNAPSHOT_PAGES", 5)
     crawl = Crawl(tmp_path / "f")
     for _ in range(20):
         crawl.step()
@@ -339,8 +339,7 @@ def test_a_crawler_can_say_how_often_a_page_is_tried(tmp_path: Path) -> None:
 
 def killed(frontier: DurableFrontier) -> None:
     """End without a last commit and without a snapshot."""
-    frontier._database.close()
-    frontier._lock.release()
+    frontier._folder.discard()
 
 
 def all_urls(frontier: DurableFrontier) -> list[str]:
@@ -357,7 +356,7 @@ def all_urls(frontier: DurableFrontier) -> list[str]:
 def test_what_could_not_be_written_is_written_by_the_next_call(tmp_path: Path) -> None:
     rules = Rules(delay_s=0.0)
     frontier = DurableFrontier(tmp_path / "f", rules=rules)
-    frontier._database._connection.execute("pragma busy_timeout = 10")
+    frontier._database.connection.execute("pragma busy_timeout = 10")
     with closing(sqlite3.connect(tmp_path / "f" / "frontier.db", isolation_level=None)) as other:
         other.execute("begin immediate")
         with pytest.raises(sqlite3.OperationalError, match="locked"):

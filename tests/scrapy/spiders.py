@@ -85,7 +85,7 @@ class FullDisk(Pages):
             call_later(1.0, self._set_most_pages, 1 << 30)
 
     def _set_most_pages(self, pages: int) -> None:
-        self.crawler.engine._slot.scheduler._frontier._database._connection.execute(f"pragma max_page_count = {pages}")
+        self.crawler.engine._slot.scheduler._frontier._database.connection.execute(f"pragma max_page_count = {pages}")
 
 
 class BestFirst(Pages):

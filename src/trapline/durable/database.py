@@ -1,4 +1,4 @@
-"""The database of a durable frontier: URLs, their payloads, sites, addresses, and the log of calls. It decides nothing.
+"""The database of a frontier's folder: URLs, their payloads, sites, addresses, and the log of calls. It decides nothing.
 
 A commit has everything that belongs together: the pages that a call added, and the log of that call. So after a kill at any moment the
 log and the tables agree. Commits do not wait for the disk (`synchronous = normal` with a write-ahead log): they survive the end of the
@@ -7,7 +7,7 @@ process at once, and a power failure some seconds later. `commit(sync=True)` wai
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,16 +40,13 @@ class PageRow(NamedTuple):
 
 
 class FrontierDatabase:
-    MORE_TABLES = ""  # of a subclass
-    KEY = "coalesce(key, url)"  # by what a page is known
-
     def __init__(self, folder: Path) -> None:
         self._path = folder / DATABASE
         try:
-            self._connection = sqlite3.connect(self._path, isolation_level=None)
-            self._connection.execute("pragma journal_mode = wal")
-            self._connection.execute("pragma synchronous = normal")
-            self._connection.executescript(f"begin; {_SCHEMA} {self.MORE_TABLES} commit;")
+            self.connection = sqlite3.connect(self._path, isolation_level=None)
+            self.connection.execute("pragma journal_mode = wal")
+            self.connection.execute("pragma synchronous = normal")
+            self.connection.executescript(f"begin; {_SCHEMA} commit;")
         except sqlite3.Error as error:
             raise ConfigError(f"{self._path}: cannot be opened: {error}") from error
         # What the next commit writes.
@@ -66,9 +63,12 @@ class FrontierDatabase:
         """Whether something was added since the last commit."""
         return bool(self.sites or self.addresses or self.pages or self.payloads or self.meta)
 
-    def commit(self, batch: int, calls: bytes, sync: bool = False) -> None:
-        """Write all that was added, and the log of calls as this batch. If that fails, nothing is written, and a later commit can."""
-        run = self._connection
+    def commit(
+        self, batch: int, calls: bytes, sync: bool = False, also: Callable[[sqlite3.Connection], None] | None = None
+    ) -> None:
+        """Write all that was added, the log of calls as this batch, and what `also` writes. If that fails, nothing is written, and a
+        later commit can."""
+        run = self.connection
         if sync:
             run.execute("pragma synchronous = full")
         run.execute("begin")
@@ -79,7 +79,8 @@ class FrontierDatabase:
             run.executemany("update page set payload = ? where id = ?", self.payloads)
             run.executemany("insert or replace into meta values (?, ?)", self.meta.items())
             run.execute("insert into log values (?, ?)", (batch, calls))
-            self.write_more(run)
+            if also is not None:
+                also(run)
             run.execute("commit")
         except BaseException:
             if run.in_transaction:  # after some errors, such as a full disk, SQLite has ended the transaction itself
@@ -90,26 +91,19 @@ class FrontierDatabase:
                 run.execute("pragma synchronous = normal")
         for written in (self.sites, self.addresses, self.pages, self.payloads, self.meta):
             written.clear()
-        self.forget_written()
-
-    def write_more(self, run: sqlite3.Connection) -> None:
-        """Write what a subclass adds to a commit."""
-
-    def forget_written(self) -> None:
-        """Forget what `write_more` wrote, after the commit."""
 
     def forget_log(self, until: int) -> None:
         """Delete the log up to this batch."""
-        self._connection.execute("delete from log where batch <= ?", (until,))
+        self.connection.execute("delete from log where batch <= ?", (until,))
 
     def close(self) -> None:
-        self._connection.close()
+        self.connection.close()
 
     # ---- reading
 
     def settings(self) -> dict[str, Any] | None:
         """Return the settings with which the frontier was made. None: the database is new."""
-        found = dict(self._connection.execute("select key, value from meta").fetchall())
+        found = dict(self.connection.execute("select key, value from meta").fetchall())
         if not found:
             return None
         if found.get("format") != str(FORMAT):
@@ -120,27 +114,27 @@ class FrontierDatabase:
         return settings
 
     def last_batch(self) -> int:
-        return int(self._connection.execute("select coalesce(max(batch), 0) from log").fetchone()[0])
+        return int(self.connection.execute("select coalesce(max(batch), 0) from log").fetchone()[0])
 
     def log(self, after: int) -> Iterator[bytes]:
         """Yield the log of the batches after this one. Raise `ConfigError` if one is missing."""
-        rows = self._connection.execute("select batch, calls from log where batch > ? order by batch", (after,))
+        rows = self.connection.execute("select batch, calls from log where batch > ? order by batch", (after,))
         for expected, (batch, calls) in enumerate(rows, after + 1):
             if batch != expected:
                 raise ConfigError(f"{self._path}: batch {expected} of the log is missing; the folder is damaged")
             yield calls
 
     def site_names(self) -> list[str]:
-        return [name for (name,) in self._connection.execute("select name from site order by id")]
+        return [name for (name,) in self.connection.execute("select name from site order by id")]
 
     def address_numbers(self) -> dict[str, int]:
-        return dict(self._connection.execute("select address, id from address"))
+        return dict(self.connection.execute("select address, id from address"))
 
-    def keys(self, first: int) -> Iterator[list[str]]:
-        """Yield, in parts, by what each page from `first` on is known."""
-        found = self._connection.execute(f"select {self.KEY} from page where id >= ? order by id", (first,))
+    def keys(self, first: int) -> Iterator[list[tuple[int, str, str | None]]]:
+        """Yield, in parts, the site, URL and key of each page from `first` on."""
+        found = self.connection.execute("select site, url, key from page where id >= ? order by id", (first,))
         while part := found.fetchmany(4096):
-            yield [key for (key,) in part]
+            yield part
 
     def rows_of(self, pages: Sequence[int]) -> list[PageRow]:
         """Return the rows of these pages, written or not."""
@@ -149,5 +143,5 @@ class FrontierDatabase:
         for at in range(0, len(missing), _MOST_AT_ONCE):
             some = missing[at : at + _MOST_AT_ONCE]
             sql = f"select id, site, url, key, payload from page where id in ({', '.join('?' * len(some))})"
-            read = {**read, **{row[0]: PageRow(*row) for row in self._connection.execute(sql, some)}}
+            read = {**read, **{row[0]: PageRow(*row) for row in self.connection.execute(sql, some)}}
         return [self.pages.get(page) or read[page] for page in pages]

@@ -16,15 +16,15 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import NamedTuple, Self, cast
 
 import numpy as np
 
 from trapline.durable.database import PageRow
-from trapline.durable.frontier import DurableFrontier
+from trapline.durable.folder import FrontierFolder
 from trapline.durable.pages import check_text, check_value
 from trapline.durable.schedule import DONE, NEVER, NEW, REMOVED, PageDates
-from trapline.durable.schedule_database import REMOVED_NAME, ScheduleDatabase, SiteRule
+from trapline.durable.schedule_tables import REMOVED_NAME, ScheduleTables, SiteRule
 from trapline.errors import ConfigError
 from trapline.frontier import AS_RULES, FETCHED, Outcome, Rules, Visit
 from trapline.frontier.layout import WAITING, Array
@@ -85,14 +85,7 @@ class SteadyClock:
         self._time = max(self._time, moment)
 
 
-def _refused(call: str) -> Callable[..., Any]:
-    def refuse(*_: object, **__: object) -> NoReturn:
-        raise ConfigError(f"{call}: not a call of a scheduled frontier; use put and hand_out")
-
-    return refuse
-
-
-class ScheduledFrontier(DurableFrontier):
+class ScheduledFrontier:
     """A frontier of URLs in a folder, which any number of crawlers take from.
 
     >>> import tempfile
@@ -108,15 +101,6 @@ class ScheduledFrontier(DurableFrontier):
     >>> frontier.close()
     """
 
-    DATABASE_KIND = ScheduleDatabase
-    _database: ScheduleDatabase
-    _is_new_first: bool
-
-    # What these calls of a durable frontier change would have no dates, or another key.
-    add, report, finish, next = map(_refused, ("add", "report", "finish", "next"))
-    set_site, resolve, set_payload = map(_refused, ("set_site", "resolve", "set_payload"))
-    knows, is_done = map(_refused, ("knows", "is_done"))
-
     def __init__(
         self,
         folder: str | Path,
@@ -131,10 +115,30 @@ class ScheduledFrontier(DurableFrontier):
         self._most_reserved = most_reserved or sys.maxsize
         own_clock = clock or SteadyClock()
         # No visit is measured, so nothing else would raise what a site gives at once.
-        rules = replace(rules or Rules(), first_requests=MOST_PAGES)
-        super().__init__(folder, strategy, rules, clock=own_clock)
+        self._rules = replace(rules or Rules(), first_requests=MOST_PAGES)
+        self._folder = FrontierFolder(folder, strategy, self._rules, _key, own_clock)
+        try:
+            self._open()
+        except BaseException:
+            self._folder.discard()
+            raise
         if isinstance(own_clock, SteadyClock):
             own_clock.raise_to(self._frontier.now)
+
+    def _open(self) -> None:
+        self._frontier, self._database = self._folder.frontier, self._folder.database
+        self._tables = ScheduleTables(self._database.connection, self._frontier.page_sites)
+        self._schedule, self._site_rules = self._tables.schedule, self._tables.rules
+        self._is_new_first = False  # in the last turn
+        self._handed_out_at: dict[int, float] = {}  # by site
+        self._settles: list[tuple[int, int]] = []  # a heap of (time, site)
+        self._settles_at: dict[int, int] = {}  # by site, the time of its entry that holds
+        self._closed = set(np.flatnonzero(self._frontier.site_records["budget"] == 0).tolist())
+        _, _, dates, _ = self._schedule.arrays()
+        # Pages that the frontier must forget before it is asked
+        self._leaving = np.flatnonzero((self._frontier.page_states == WAITING) & (dates != NEW)).tolist()
+        for site in self._folder.sites.values():
+            self._settle_site(site)
 
     # ---- pages
 
@@ -142,20 +146,23 @@ class ScheduledFrontier(DurableFrontier):
         """Add new pages, and set the dates of those that have one. Return for each whether that was done: a page without a date that is
         known stays as it is. If a page cannot be written, raise `ConfigError` and change nothing."""
         dates = [_checked_date(page) for page in pages]
-        now = self._now()
-        stamp, first = _milliseconds(now), self._frontier.pages
-        owners = self._numbers_of([page.site for page in pages])
-        numbers = np.empty(len(pages), np.int32)
-        keys = [f"{owner} {page.url}" for owner, page in zip(owners, pages, strict=True)]
-        self._seen.add(self._seen.fingerprints(keys), first, numbers)
+        now = self._folder.now()
+        stamp = _milliseconds(now)
+        owners = self._folder.site_numbers([page.site for page in pages], now)
+        numbers, new = self._folder.page_numbers(
+            [_key(owner, page.url) for owner, page in zip(owners, pages, strict=True)]
+        )
+        rows = [PageRow(numbers[at], owners[at], pages[at].url, None, pages[at].payload or None) for at in new]
+        self._folder.register(rows, [pages[at].quality for at in new])
+        first_places = set(new)
         discovered: list[int] = []
         done = []
-        is_new_page = self._register_new(pages, owners, numbers, first)
-        for is_new, number, owner, page, date in zip(is_new_page, numbers.tolist(), owners, pages, dates, strict=True):
+        for place, (number, page, date) in enumerate(zip(numbers, pages, dates, strict=True)):
+            is_new = place in first_places
             if is_new:
-                self._schedule.add(owner, stamp, NEW if date is None else date)
-                self._database.changed_pages.add(number)
-                self._settle_limited(owner)
+                self._schedule.add(owners[place], stamp, NEW if date is None else date)
+                self._tables.changed_pages.add(number)
+                self._settle_limited(owners[place])
             if date is None and self._schedule.date(number) == NEW:
                 discovered.append(number)  # again: strategies may count how often a page was found
             done.append(is_new or self._put_again(number, date, page.payload, stamp))
@@ -171,34 +178,16 @@ class ScheduledFrontier(DurableFrontier):
             self._schedule.revive(number, stamp)
         if date is not None:
             self._set_date(number, date)
-        self._database.changed_pages.add(number)
-        self._database.changed_payloads[number] = payload
+        self._tables.changed_pages.add(number)
+        self._tables.changed_payloads[number] = payload
         return True
 
     def _set_date(self, number: int, date: int) -> None:
         if self._schedule.date(number) == NEW:
             self._leaving.append(number)
         self._schedule.set_date(number, date)
-        self._database.changed_pages.add(number)
+        self._tables.changed_pages.add(number)
         self._settle_limited(self._schedule.site(number))
-
-    def _register_new(self, pages: Sequence[PutPage], owners: Sequence[int], numbers: Array, first: int) -> list[bool]:
-        """Register the pages whose number is new, at their first place, and return for each whether it is such a page."""
-        new: list[tuple[int, PutPage]] = []
-        is_new = []
-        for number, owner, page in zip(numbers.tolist(), owners, pages, strict=True):
-            is_new.append(number == first + len(new))
-            if is_new[-1]:
-                new.append((owner, page))
-                # Rows come first: whatever raises an error below, no page is logged without its row.
-                self._database.pages[number] = PageRow(number, owner, page.url, None, page.payload or None)
-        if new:
-            self._frontier.add_pages([owner for owner, _ in new])
-            urls = [page.url for _, page in new]
-            self._qualities = [page.quality for _, page in new]
-            for name, values in self._inputs.items():
-                self._frontier.set_column(name, values(urls), first)
-        return is_new
 
     def hand_out(
         self,
@@ -218,18 +207,18 @@ class ScheduledFrontier(DurableFrontier):
             raise ConfigError(
                 f"hold_s {hold_s}: pages cannot be reserved for so long; give a number of seconds above 0"
             )
-        real = self._now()
+        real = self._folder.now()
         now = real if moment is None else max(moment, self._frontier.now)
         until = max(_milliseconds(real) + 1, _milliseconds(real + min(hold_s, MOST_DATE)))
         self._unblock(now)
         self._withdraw(now)
         found: list[HandedOut] = []
         while len(found) < sites:
-            number = self._sites.get(site, -1) if site is not None else -1
+            number = self._folder.sites.get(site, -1) if site is not None else -1
             visit = self._visit_site(number, now) if site is not None else self._next_visit(now, served)
             if visit is None:
                 break
-            name = self._names[visit.site]
+            name = self._folder.names[visit.site]
             free = self._most_reserved - self._schedule.reserved(visit.site, _milliseconds(now))
             # A served site is here only if another call has moved the frontier's time on, beyond the delay.
             pages = [] if name in served else self._reserve(visit, min(most, MOST_PAGES, free), now, until)
@@ -261,7 +250,7 @@ class ScheduledFrontier(DurableFrontier):
         stamp = _milliseconds(now)
 
         def open_at(site: int) -> int:
-            return stamp + 1 if self._names[site] in served else _upwards(self._frontier.open_at(site))
+            return stamp + 1 if self._folder.names[site] in served else _upwards(self._frontier.open_at(site))
 
         site = self._schedule.next_site(stamp, open_at)
         answer = None if site is None else self._frontier.visit(site, now)
@@ -297,7 +286,7 @@ class ScheduledFrontier(DurableFrontier):
                 self._frontier.report(visit, page, FETCHED, now)
             schedule.hold(page, until)
             pages.append(page)
-        self._database.changed_pages.update(pages)
+        self._tables.changed_pages.update(pages)
         return pages
 
     def _withdraw(self, now: float) -> None:
@@ -312,28 +301,29 @@ class ScheduledFrontier(DurableFrontier):
 
     def set_delay(self, site: str, delay_s: float) -> None:
         """Set the delay between two visits to a site. A longer delay holds from the last visit on, a shorter one from the next one on."""
-        (number,), now = self._numbers_of([site]), self._now()
+        number, now = self._number_of(site), self._folder.now()
         last = self._handed_out_at.get(number, -math.inf)
         self._frontier.set_site(number, now, delay_s=delay_s, not_before=last + delay_s)
 
     def block(self, site: str, until: float) -> None:
         """Hand out no page of the site until this time, in seconds since 1970. 0: hand out pages again."""
-        (number,) = self._numbers_of([site])
+        number = self._number_of(site)
         until = round(1000 * min(until, MOST_DATE))
         self._change_rule(number, self._site_rules.get(number, SiteRule())._replace(blocked_until=until))
 
     def limit(self, site: str, most_done: int) -> None:
         """Hand out no page of the site when so many of its pages are done. 0: no limit."""
-        (number,) = self._numbers_of([site])
+        number = self._number_of(site)
         self._change_rule(number, self._site_rules.get(number, SiteRule())._replace(most_done=most_done))
 
-    def _numbers_of(self, sites: Sequence[str]) -> list[int]:
-        for site in set(sites):
-            check_text("site", site)
-        return self._site_numbers(sites, self._now())
+    def _number_of(self, site: str) -> int:
+        check_text("site", site)
+        (number,) = self._folder.site_numbers([site], self._folder.now())
+        return number
 
     def _change_rule(self, site: int, rule: SiteRule) -> None:
-        self._site_rules[site] = self._database.changed_rules[site] = rule
+        self._site_rules[site] = rule
+        self._tables.changed_rules.add(site)
         self._settle_site(site)
 
     def _settle_limited(self, site: int) -> None:
@@ -343,7 +333,7 @@ class ScheduledFrontier(DurableFrontier):
 
     def _settle_site(self, site: int) -> None:
         """Close or open the site, as its rule and its reservations say now."""
-        now = self._now()
+        now = self._folder.now()
         stamp = _milliseconds(now)
         is_reserved = self._schedule.reserved(site, stamp) >= self._most_reserved
         if is_reserved:
@@ -375,61 +365,65 @@ class ScheduledFrontier(DurableFrontier):
             time, site = heappop(self._settles)
             if self._settles_at.get(site) == time:
                 del self._settles_at[site]
-                if self._names[site] in self._sites:  # it is not removed
+                if self._folder.names[site] in self._folder.sites:  # it is not removed
                     self._settle_site(site)
 
     # ---- removal
 
     def remove_site(self, site: str) -> int:
         """Remove a site with its pages, and return their number. Pages of this site that are put later are new pages of a new site."""
-        number = self._sites.pop(site, None)
+        number = self._folder.sites.pop(site, None)
         if number is None:
             return 0
         self._site_rules.pop(number, None)
+        self._tables.changed_rules.discard(number)
         pages = self._remove(self._pages_of(number))
-        self._set_closed(number, True, self._now())
+        self._set_closed(number, True, self._folder.now())
         self._schedule.forget_site(number)
-        self._database.removed_sites.append(number)
-        self._names[number] = REMOVED_NAME.format(number)
+        self._tables.removed_sites.append(number)
+        self._folder.names[number] = REMOVED_NAME.format(number)
         return pages
 
     def remove_older(self, than: float, site: str | None = None) -> int:
         """Remove the pages that were created before this time, in seconds since 1970, and return their number."""
-        pages = self._pages_of(self._sites.get(site, -1) if site is not None else None)
+        pages = self._pages_of(self._folder.sites.get(site, -1) if site is not None else None)
         _, created, _, _ = self._schedule.arrays()
         return self._remove(pages[created[pages] < 1000 * than])
 
     def _remove(self, pages: Array) -> int:
         for page in pages.tolist():
             self._set_date(page, REMOVED)
-            self._database.changed_payloads[page] = b""
+            self._tables.changed_payloads[page] = b""
         return len(pages)
 
     # ---- inspection
 
+    @property
+    def now(self) -> float:
+        """The frontier's time, which never goes back."""
+        return self._folder.now()
+
     def page(self, url: str, site: str) -> ScheduledPage | None:
         """Return what is known of a page; None: it is unknown."""
-        number = self._sites.get(site)
+        number = self._folder.sites.get(site)
         if number is None:
             return None
-        out = np.empty(1, np.int32)
-        self._seen.find(self._seen.fingerprints([f"{number} {url}"]), out)
-        page = int(out[0])
+        page = self._folder.find(_key(number, url))
         return None if page < 0 or self._schedule.date(page) == REMOVED else self.listed([page])[0]
 
     def listed(self, pages: Sequence[int]) -> list[ScheduledPage]:
         """Return these pages, without those that were removed."""
-        schedule, payloads = self._schedule, self._database.changed_payloads
+        schedule, payloads = self._schedule, self._tables.changed_payloads
         return [
             ScheduledPage(
-                row.url, self._names[row.site], payloads.get(row.id, row.payload) or b"", schedule.dates(row.id)
+                row.url, self._folder.names[row.site], payloads.get(row.id, row.payload) or b"", schedule.dates(row.id)
             )
             for row in self._database.rows_of([page for page in pages if schedule.date(page) != REMOVED])
         ]
 
     def pages(self, site: str | None = None) -> Array:
         """Return the numbers of all known pages, or of those of one site, in the order in which they were put first."""
-        return self._pages_of(None if site is None else self._sites.get(site, -1))
+        return self._pages_of(None if site is None else self._folder.sites.get(site, -1))
 
     def _pages_of(self, site: int | None) -> Array:
         sites, _, dates, _ = self._schedule.arrays()
@@ -439,7 +433,7 @@ class ScheduledFrontier(DurableFrontier):
     def counts(self, site: str | None = None) -> PageCounts:
         pages = self.pages(site)
         sites, _, dates, held = self._schedule.arrays()
-        reserved = (held[pages] > _milliseconds(self._now())) & (dates[pages] > 0)
+        reserved = (held[pages] > _milliseconds(self._folder.now())) & (dates[pages] > 0)
         return PageCounts(
             len(pages), int((dates[pages] == DONE).sum()), int(reserved.sum()), len(np.unique(sites[pages]))
         )
@@ -449,44 +443,41 @@ class ScheduledFrontier(DurableFrontier):
         are done."""
         sites, _, dates, _ = self._schedule.arrays()
         is_listed = dates != REMOVED if with_inactive else (dates == NEW) | (dates > 0)
-        found, stamp = np.unique(sites[is_listed]).tolist(), _milliseconds(self._now())
-        return [self._names[site] for site in found if with_inactive or not self._is_stopped(site, stamp)]
+        found, stamp = np.unique(sites[is_listed]).tolist(), _milliseconds(self._folder.now())
+        return [self._folder.names[site] for site in found if with_inactive or not self._is_stopped(site, stamp)]
 
     # ---- durability
 
     def catch_up(self) -> None:
         """Write what an earlier commit could not write. If that fails too, raise its error: nothing more should be changed, or memory would
         fill while the disk is full."""
-        if self._calls or self._database.has_changes:
+        if self._folder.has_changes or self._tables.has_changes:
             self.commit(sync=True)
 
     def commit(self, sync: bool = False) -> None:
         """Write what was changed. `sync`: wait until it is on disk, so that it survives a power failure."""
-        self._commit(sync)
+        self._folder.commit(sync, self._tables.write if self._tables.has_changes else None)
+        self._tables.forget_written()
+
+    def close(self) -> None:
+        """Commit, and end. The next process begins at this point."""
+        self._folder.close(self._tables.write if self._tables.has_changes else None)
 
     def discard(self) -> None:
         """End without keeping what was not committed: the folder is to be deleted, or an error has left something half done."""
-        if self._is_open:
-            self._is_open = False
-            self._database.close()
-            self._lock.release()
+        self._folder.discard()
 
-    def _open(self) -> None:
-        self._is_new_first = False  # in the last turn
-        self._handed_out_at: dict[int, float] = {}  # by site
-        self._leaving: list[int] = []  # pages that the frontier must forget before it is asked
-        self._settles: list[tuple[int, int]] = []  # a heap of (time, site)
-        self._settles_at: dict[int, int] = {}  # by site, the time of its entry that holds
-        super()._open()
-        frontier, states = self._frontier, self._frontier.page_states
-        self._database.load_schedule(frontier.page_sites)
-        self._schedule = self._database.schedule
-        self._site_rules = self._database.rules()
-        self._closed = set(np.flatnonzero(frontier.site_records["budget"] == 0).tolist())
-        _, _, dates, _ = self._schedule.arrays()
-        self._leaving = np.flatnonzero((states == WAITING) & (dates != NEW)).tolist()
-        for site in self._sites.values():
-            self._settle_site(site)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _key(site: int, url: str, key: str | None = None) -> str:
+    """Return by what a page is known: the same URL may be in several sites, and a removed site leaves its URLs to the next one of its
+    name."""
+    return f"{site} {url}"
 
 
 def _milliseconds(seconds: float) -> int:

@@ -1,12 +1,10 @@
-"""The database of a scheduled frontier: what that of a durable frontier has, and the dates of pages and the rules of sites."""
+"""The tables of a scheduled frontier beside those of its folder (database.py): the dates of pages and the rules of sites."""
 
 import sqlite3
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from trapline.durable.database import FrontierDatabase
 from trapline.durable.schedule import REMOVED, PageSchedule
 from trapline.frontier.layout import Array
 
@@ -19,8 +17,6 @@ create table if not exists schedule (
 );
 create table if not exists site_rule (site integer primary key, blocked_until integer not null, most_done integer not null);
 """
-
-
 REMOVED_NAME = "\x01{}"  # of a removed site, by its number: no name of another site
 
 
@@ -29,25 +25,25 @@ class SiteRule(NamedTuple):
     most_done: int = 0  # 0: no limit
 
 
-class ScheduleDatabase(FrontierDatabase):
-    MORE_TABLES = _TABLES
-    KEY = "site || ' ' || url"  # the same URL may be in several sites, and a removed site leaves its URLs to the next one of its name
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.schedule = PageSchedule()
+class ScheduleTables:
+    def __init__(self, connection: sqlite3.Connection, sites: Array) -> None:
+        """Read the dates of all pages, or make the tables. `sites`: the site of each page."""
+        connection.executescript(f"begin; {_TABLES} commit;")
+        self.schedule = _read_schedule(connection, sites)
+        found = connection.execute("select site, blocked_until, most_done from site_rule")
+        self.rules = {site: SiteRule(*rule) for site, *rule in found}
         # What the next commit writes.
         self.changed_pages: set[int] = set()  # their dates
         self.changed_payloads: dict[int, bytes] = {}  # of old pages; empty: none
-        self.changed_rules: dict[int, SiteRule] = {}
+        self.changed_rules: set[int] = set()  # of these sites
         self.removed_sites: list[int] = []
 
     @property
     def has_changes(self) -> bool:
-        changed = self.changed_pages or self.changed_payloads or self.changed_rules or self.removed_sites
-        return super().has_changes or bool(changed)
+        return bool(self.changed_pages or self.changed_payloads or self.changed_rules or self.removed_sites)
 
-    def write_more(self, run: sqlite3.Connection) -> None:
+    def write(self, run: sqlite3.Connection) -> None:
+        """Write what was changed. After the commit, call `forget_written`."""
         dates = self.schedule.dates
         rows = ((page, *dates(page)) for page in self.changed_pages)
         run.executemany("insert or replace into schedule values (?, ?, ?, ?)", rows)
@@ -55,7 +51,7 @@ class ScheduleDatabase(FrontierDatabase):
         run.executemany("update page set payload = ? where id = ?", payloads)
         emptied = ((page,) for page, payload in self.changed_payloads.items() if not payload)
         run.executemany("update page set payload = null where id = ? and payload is not null", emptied)
-        rules = ((site, *rule) for site, rule in self.changed_rules.items())
+        rules = ((site, *self.rules[site]) for site in self.changed_rules)
         run.executemany("insert or replace into site_rule values (?, ?, ?)", rules)
         # The row of a page stays, because pages are numbered without gaps. Its key must differ from all others.
         removed = [(REMOVED_NAME.format(site), site) for site in self.removed_sites]
@@ -68,19 +64,13 @@ class ScheduleDatabase(FrontierDatabase):
         self.changed_rules.clear()
         self.removed_sites.clear()
 
-    def load_schedule(self, sites: Array) -> None:
-        """Read the dates of all pages. `sites`: the site of each."""
-        created, held = np.zeros(len(sites), np.int64), np.zeros(len(sites), np.int64)
-        dates = np.full(len(sites), REMOVED, np.int64)
-        found = self._connection.execute(
-            "select page, created, date, held_until from schedule where page < ?", (len(sites),)
-        )
-        while rows := found.fetchmany(65_536):
-            pages, *columns = np.array(rows, np.int64).T
-            for target, values in zip((created, dates, held), columns, strict=True):
-                target[pages] = values
-        self.schedule = PageSchedule.restored(sites, created, dates, held)
 
-    def rules(self) -> dict[int, SiteRule]:
-        found = self._connection.execute("select site, blocked_until, most_done from site_rule")
-        return {site: SiteRule(*rule) for site, *rule in found}
+def _read_schedule(connection: sqlite3.Connection, sites: Array) -> PageSchedule:
+    created, held = np.zeros(len(sites), np.int64), np.zeros(len(sites), np.int64)
+    dates = np.full(len(sites), REMOVED, np.int64)
+    found = connection.execute("select page, created, date, held_until from schedule where page < ?", (len(sites),))
+    while rows := found.fetchmany(65_536):
+        pages, *columns = np.array(rows, np.int64).T
+        for target, values in zip((created, dates, held), columns, strict=True):
+            target[pages] = values
+    return PageSchedule.restored(sites, created, dates, held)

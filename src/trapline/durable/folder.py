@@ -1,0 +1,244 @@
+"""A frontier with its folder, on which `DurableFrontier` and `ScheduledFrontier` are built. It hands nothing out.
+
+It gives sites and pages their numbers, keeps them with the log of calls in a database (database.py), and takes snapshots, so that a later
+process begins where this one ended. Snapshots and the log restore the frontier exactly (frontier/replay.py).
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from trapline.crawler.discovery.seen import SeenTable
+from trapline.crawler.files import checkpoint, lock
+from trapline.crawler.files.resume import settle
+from trapline.durable.database import DATABASE, FORMAT, FrontierDatabase, PageRow
+from trapline.errors import ConfigError
+from trapline.fetch.urls import canonical
+from trapline.frontier import Frontier, Rules
+from trapline.frontier.journal import Journal
+from trapline.strategies import Strategy, load_strategy
+from trapline.strategies.base.live_inputs import live_inputs
+from trapline.strategies.base.url_inputs import STATE_PAGES
+
+_SNAPSHOT_PAGES = 50_000  # reported pages between two snapshots
+_SNAPSHOT_BYTES = 64 << 20  # of log between two snapshots
+_OTHER_FILES = ("lock", "snapshot", DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
+
+
+class FrontierFolder:
+    frontier: Frontier
+
+    def __init__(
+        self,
+        path: str | Path,
+        strategy: str | Strategy,
+        rules: Rules,
+        key_of: Callable[[int, str, str | None], str],
+        clock: Callable[[], float],
+        *,
+        by_address: bool = False,
+    ) -> None:
+        """Open the folder, or make it. `key_of`: returns by what a page is known, of its site, URL and key in the database."""
+        self._path, self._rules = Path(path), rules
+        self._strategy = load_strategy(strategy) if isinstance(strategy, str) else strategy
+        self._key_of, self._clock, self._by_address = key_of, clock, by_address
+        self._seen = SeenTable()
+        self.names: list[str] = []  # of the sites, by number
+        self.sites: dict[str, int] = {}
+        self.unresolved: set[str] = set()  # sites whose address is unknown
+        self.reported = 0  # pages since the last snapshot
+        self._log_bytes = 0
+        self._ahead_s = 0.0  # of the clock: as far as it was set back
+        self._calls = b""  # that could not be committed: the next commit has them too
+        _check_strategy(self._strategy)
+        _check_folder(self._path)
+        self._qualities: list[float] = []  # of the pages that are being registered
+        self._inputs = live_inputs(self._strategy, lambda urls: self._qualities, None, 1, canonical, _no_graph)
+        self._path.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as ends:
+            ends.callback(lock.take(self._path, "used").release)
+            self.database = FrontierDatabase(self._path)
+            ends.callback(self.database.close)
+            self._open()
+            self._ends = ends.pop_all()
+        self._is_open = True
+
+    def now(self) -> float:
+        clock, now = self._clock(), self.frontier.now
+        self._ahead_s = max(self._ahead_s, now - clock)
+        return max(now, clock + self._ahead_s)
+
+    # ---- numbers of sites and pages
+
+    def site_numbers(self, names: Sequence[str], now: float) -> list[int]:
+        """Return the number of each site. New sites are registered."""
+        first = len(self.names)
+        for name in names:
+            if name not in self.sites:
+                self.sites[name] = len(self.names)
+                self.names.append(name)
+                self.database.sites.append((self.sites[name], name))
+        count = len(self.names) - first
+        if count:
+            self.frontier.add_sites(count, now, None if self._by_address else list(range(first, first + count)))
+            if self._by_address:
+                self.unresolved.update(self.names[first:])
+        return [self.sites[name] for name in names]
+
+    def page_numbers(self, keys: Sequence[str]) -> tuple[list[int], list[int]]:
+        """Return the page of each key, and the places of the first keys of new pages. The caller must register these pages."""
+        if not keys:
+            return [], []
+        first, numbers = self.frontier.pages, np.empty(len(keys), np.int32)
+        self._seen.add(self._seen.fingerprints(keys), first, numbers)
+        pages: list[int] = numbers.tolist()
+        new: list[int] = []
+        for place, page in enumerate(pages):
+            if page == first + len(new):
+                new.append(place)
+        return pages, new
+
+    def find(self, key: str) -> int:
+        """Return the page with this key; -1: there is none."""
+        found = np.empty(1, np.int32)
+        self._seen.find(self._seen.fingerprints([key]), found)
+        return int(found[0])
+
+    def register(
+        self, rows: Sequence[PageRow], qualities: list[float], is_dynamic: Sequence[bool] | None = None
+    ) -> None:
+        """Register new pages, in the order of their numbers. `is_dynamic`: for a limit of depth; None: there is none."""
+        if not rows:
+            return
+        # Rows come first: whatever raises an error below, no page is logged without its row.
+        self.database.pages.update((row.id, row) for row in rows)
+        self.frontier.add_pages([row.site for row in rows], is_dynamic)
+        self._qualities, urls = qualities, [row.url for row in rows]
+        for name, values in self._inputs.items():
+            self.frontier.set_column(name, values(urls), rows[0].id)
+
+    # ---- durability
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether something waits since a commit that failed."""
+        return bool(self._calls or self.database.has_changes)
+
+    def commit(self, sync: bool = False, also: Callable[[sqlite3.Connection], None] | None = None) -> None:
+        """Write all changes. `sync`: wait for the disk. `also`: writes more in the same transaction."""
+        assert self.frontier.journal is not None
+        self._calls += self.frontier.journal.take()
+        if not self.has_changes and also is None:
+            return
+        self.database.commit(self._batch + 1, self._calls, sync, also)
+        self._batch += 1
+        self._log_bytes += len(self._calls)
+        self._calls = b""
+        if self.reported >= _SNAPSHOT_PAGES or self._log_bytes >= _SNAPSHOT_BYTES:
+            self._take_snapshot()
+
+    def close(self, also: Callable[[sqlite3.Connection], None] | None = None) -> None:
+        """Commit, take a snapshot, and end."""
+        if self._is_open:
+            try:
+                self.commit(also=also)
+                self._take_snapshot()
+            finally:
+                self.discard()
+
+    def discard(self) -> None:
+        """End without keeping what was not committed."""
+        self._is_open = False
+        self._ends.close()
+
+    def _take_snapshot(self) -> None:
+        if checkpoint.newest(self._path) == self._batch:
+            return
+        checkpoint.save(self._path, self._batch, self.frontier, self._seen)
+        self.database.forget_log(checkpoint.tidy(self._path, self._batch))
+        self.reported = self._log_bytes = 0
+
+    # ---- the start
+
+    def _open(self) -> None:
+        settings = self.database.settings()
+        self._batch = self.database.last_batch()
+        if settings is None:
+            self.frontier = Frontier(self._strategy, self._rules)
+            self.frontier.journal = Journal()
+            self.database.meta |= {"format": str(FORMAT), "settings": json.dumps(self._settings())}
+        else:
+            self._restore(settings)
+            self._settle()
+        self.commit()
+
+    def _settings(self) -> dict[str, object]:
+        return {"strategy": self._strategy.name, "rules": asdict(self._rules), "by_address": self._by_address}
+
+    def _restore(self, settings: dict[str, object]) -> None:
+        """Load the newest snapshot, and repeat the calls since then."""
+        if (settings["strategy"], settings["by_address"]) != (self._strategy.name, self._by_address):
+            made = f"strategy {settings['strategy']!r}, by_address={settings['by_address']}"
+            raise ConfigError(f"{self._path}: was made with {made}; open it with the same, or begin in another folder")
+        checkpoint.forget_after(self._path, self._batch)
+        first_rules = Rules(**settings["rules"])  # type: ignore[arg-type]
+        batch, state, damaged = checkpoint.load(self._path, self._batch, self._strategy)
+        self.frontier, self._seen = state or (Frontier(self._strategy, first_rules), self._seen)
+        if batch < self._batch:
+            from trapline.frontier.replay import replay  # its kernel takes seconds to compile, and is seldom needed
+
+            for calls in self.database.log(after=batch):
+                replay(self.frontier, calls)
+        if damaged:
+            checkpoint.forget_after(self._path, batch)
+        self._restore_names()
+
+    def _restore_names(self) -> None:
+        for rows in self.database.keys(first=len(self._seen)):
+            keys = [self._key_of(*row) for row in rows]
+            self._seen.add(self._seen.fingerprints(keys), len(self._seen), np.empty(len(keys), np.int32))
+        self.names = self.database.site_names()
+        self.sites = {name: number for number, name in enumerate(self.names)}
+        groups = self.frontier.site_groups[: len(self.names)].tolist()
+        self.unresolved = {name for name, group in zip(self.names, groups, strict=True) if group < 0}
+
+    def _settle(self) -> None:
+        """End the visits that were under way, and apply the rules, which may be new."""
+        self.frontier.journal = Journal()
+        now = self.now()
+        settle(self.frontier, now)
+        if self.frontier.rules != self._rules:
+            self.frontier.change_rules(self._rules, now)
+
+
+def _no_graph(graph: object) -> np.ndarray:
+    raise AssertionError("no input needs a graph")
+
+
+def _check_strategy(strategy: Strategy) -> None:
+    page = strategy.page
+    if page.scores:
+        raise ConfigError(
+            f"strategy {strategy.name!r} ranks pages by the PageRank of the known graph, which this frontier does not keep; choose"
+            " another, such as opic"
+        )
+    unknown = [name for name in page.inputs if name in STATE_PAGES or name.startswith("history")]
+    if unknown:
+        raise ConfigError(
+            f"strategy {strategy.name!r} needs the input {unknown[0]!r}, which this frontier lacks; choose another strategy"
+        )
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder with other files, unless it has a frontier."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder}: exists and is not a folder; name another folder")
+    if folder.is_dir() and not (folder / DATABASE).exists():
+        strangers = sorted(entry.name for entry in folder.iterdir() if entry.name not in _OTHER_FILES)
+        if strangers:
+            raise ConfigError(f"{folder}: has other files, such as {strangers[0]}; name a new folder")
