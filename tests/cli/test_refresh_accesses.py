@@ -114,7 +114,7 @@ def test_stdin_and_hosts_in_the_lines(crawl: Path, monkeypatch: pytest.MonkeyPat
         (["{crawl}", "log", "--site", "nonsense"], "not a site"),
         (
             ["{crawl}", "log", "--site", "https://b.test"],
-            "log: the crawl knows none of its pages, such as https://b.test/a",
+            "log: the crawl knows no page of this log, such as https://b.test/a",
         ),
         (["{crawl}", "right", "bad"], "bad: no line can be used"),
     ],

@@ -136,7 +136,7 @@ def test_an_estimator_is_chosen_by_its_name(capsys: pytest.CaptureFixture[str]) 
         (["poisson:0:5"], "whole numbers above 0"),
         ([TRACE, "--policy", "cmg"], "no policy 'cmg'; did you mean 'cgm'?"),
         ([TRACE, "--level", "smrt"], "no level 'smrt'; did you mean 'smart'?"),
-        ([TRACE, "--level", "smart=.5"], "add up to 0.5, not to 1"),
+        ([TRACE, "--level", "smart=.5"], "add up to 0.5; give shares that add up to 1"),
         ([TRACE, "--level", "smart=x"], "'x' is not a number"),
         ([TRACE, "--capacity", "0"], "must be above 0"),
         ([TRACE, "--capacity", "a,b"], "'a' is not a number"),
@@ -150,7 +150,7 @@ def test_an_estimator_is_chosen_by_its_name(capsys: pytest.CaptureFixture[str]) 
         ([TRACE, "--recall", "1.5"], "1.5 is not between 0 and 1"),
         (
             [TRACE, "--option", "xu.past=1"],
-            "--policy does not name xu; add it there, or give an option of: residual-life",
+            "--policy does not name xu; add xu to --policy, or give an option of: residual-life",
         ),
         ([TRACE, "--option", "residual-life.kapa=1"], "did you mean 'kappa'"),
         ([TRACE, "--policy", "cgm", "--option", "cgm.estimator=mlee"], "did you mean 'mle'"),
