@@ -147,10 +147,11 @@ def _page(name: str, where: str, page_of: dict[str, int], graph: Graph) -> int:
     if name in page_of:
         return page_of[name]
     if not name.isdecimal():
+        no_urls = graph.urls is None
         why = (
-            "not a page of the graph; write one of its URLs or page numbers"
-            if graph.urls is not None
-            else "the graph has no URLs; give page numbers"
+            "the graph has no URLs; give page numbers"
+            if no_urls
+            else "not a page of the graph; give its URLs or numbers"
         )
         raise ConfigError(f"{where}{name[:80]!r}: {why}")
     if len(name) > 18 or int(name) >= graph.pages:
