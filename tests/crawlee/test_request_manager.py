@@ -392,7 +392,7 @@ def test_a_whole_web_is_crawled_and_each_page_once(tmp_path: Path) -> None:
         assert crawl.returncode == 0, complaints
         log = server.log()
     assert output.split() == ["500", "500", "True"]
-    assert Counter(log["page"][log["page"] >= 0].tolist()) == dict.fromkeys(range(500), 1)
+    assert Counter(log.page[log.page >= 0].tolist()) == dict.fromkeys(range(500), 1)
 
 
 @slow
