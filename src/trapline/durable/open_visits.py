@@ -71,6 +71,11 @@ class OpenVisits(Generic[Key]):
         return sum(len(visit.left) for visit in self._open)
 
     @property
+    def pages_running(self) -> int:
+        """Number of pages that were handed out and have not ended."""
+        return len(self._running)
+
+    @property
     def is_processing(self) -> bool:
         """Whether a page that was downloaded has not ended."""
         return any(not running.is_downloading for running in self._running.values())

@@ -121,8 +121,9 @@ class Scheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         is_taken = self._enqueue(request)
         # Here too: while a busy engine processes one page after the other, it asks for no request. Not before, because the request
-        # must be kept even if the report cannot be written
-        self._report_ended()
+        # must be kept even if the report cannot be written. Each page has many links: the number alone says if there is work.
+        if len(self._in_progress()) < self._visits.pages_running:
+            self._report_ended()
         return is_taken
 
     def _enqueue(self, request: Request) -> bool:
@@ -195,13 +196,16 @@ class Scheduler(BaseScheduler):
 
     def _report_ended(self) -> None:
         """Report the pages that the engine has finished, with the requests that came from them."""
-        engine = self._crawler.engine
-        in_progress = engine._slot.inprogress if engine is not None and engine._slot is not None else set()
-        for running in self._visits.ended_but(in_progress):
+        for running in self._visits.ended_but(self._in_progress()):
             if self._pages.get(url := strip_url(running.key.url)) is running:
                 del self._pages[url]
             self._report(running)
         self._finish_over()
+
+    def _in_progress(self) -> set[Request]:
+        """Return the requests that the engine has not finished: ours, and those that others sent past the scheduler."""
+        engine = self._crawler.engine
+        return engine._slot.inprogress if engine is not None and engine._slot is not None else set()
 
     def _finish_over(self) -> None:
         for visit in self._visits.over():
