@@ -1,6 +1,7 @@
 """Scrapy with our scheduler: real spiders, in processes of their own, and a real server whose log says what was requested when."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -291,6 +292,18 @@ def test_requests_of_scrapys_own_scheduler_are_not_forgotten_silently(tmp_path: 
         run = Run(tmp_path, seeds)
         run.end()
     assert "Scrapy's own scheduler" in run.complaints
+
+
+@slow
+def test_the_example_project_runs(tmp_path: Path) -> None:
+    project = shutil.copytree(ROOT / "examples" / "scrapy_project", tmp_path / "project")
+    options = ["-s", f"JOBDIR={tmp_path / 'job'}", "-s", "DOWNLOAD_DELAY=0", "-O", str(tmp_path / "titles.jsonl")]
+    with served() as (_, (seed,)):
+        command = [sys.executable, "-m", "scrapy", "crawl", "titles", "-a", f"start={seed}", *options]
+        done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "titles.jsonl").read_text().splitlines()) == PAGES
+    assert "trapline/visits" in done.stderr
 
 
 @slow
