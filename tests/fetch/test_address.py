@@ -128,7 +128,7 @@ def test_a_hosts_file_is_read_as_the_system_reads_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
-    [("a.test 127.0.0.2", "line 1: 'a.test' is not an IP address"), ("\n::1 # x", "line 2: no name")],
+    [("a.test 127.0.0.2", "line 1: 'a.test' is not an IP address"), ("\n::1 # x", "line 2: no host name")],
 )
 def test_an_invalid_line_is_named(text: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
