@@ -7,7 +7,6 @@ later pages are handed over. A page is therefore handed over again only if the c
 was being handled.
 """
 
-import ctypes
 import json
 import os
 from contextlib import suppress
@@ -19,12 +18,6 @@ from trapline.errors import ConfigError
 from trapline.output import write_bytes
 
 _LENGTH = 100
-
-# os.pwrite gives the interpreter lock to the thread of the crawl, and gets it back after up to 5 ms. Called this way, the write,
-# which takes a microsecond, keeps the lock.
-_pwrite = ctypes.PyDLL(None, use_errno=True).pwrite
-_pwrite.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_long)
-_pwrite.restype = ctypes.c_ssize_t
 
 
 class HandledCounts(NamedTuple):
@@ -47,9 +40,7 @@ def handled_in(folder: Path) -> HandledCounts | None:
     except FileNotFoundError:
         return None
     except (OSError, TypeError, ValueError) as error:
-        raise ConfigError(
-            f"{path}: cannot be read: {error}; delete this file to let the handler receive only new pages"
-        ) from None
+        raise ConfigError(f"{path}: cannot be read: {error}; delete it to have only new pages handled") from None
 
 
 def handled_files(folder: Path) -> list[Path]:
@@ -72,9 +63,12 @@ class HandledMark:
         """Note that all fetches up to this one are handled. `pages`, `errors`: how many were handled and failed since the last call."""
         _, pages_before, errors_before = self.counts
         self.counts = HandledCounts(fetch, pages_before + pages, errors_before + errors)
-        if _pwrite(self._descriptor, self.counts.to_bytes(), _LENGTH, 0) != _LENGTH:
-            reason = os.strerror(ctypes.get_errno())
-            raise ConfigError(f"{self._path}: cannot be written: {reason}; make it writable and resume")
+        try:
+            os.pwrite(self._descriptor, self.counts.to_bytes(), 0)
+        except OSError as error:
+            raise ConfigError(
+                f"{self._path}: cannot be written: {error.strerror}; make it writable and resume"
+            ) from None
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
