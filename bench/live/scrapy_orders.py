@@ -5,7 +5,9 @@ The spider follows all links for a fixed time, first with Scrapy's scheduler, th
 testweb  a generated web on servers as measured (`--servers`), crawled with a delay
 nginx    the static pages of `make bench-live`: 100 sites on nginx, crawled without delay, one request per site at a time
 
-Pages, PageRank and violations of the delay are read from the log of the servers, which shares no code with Scrapy or with the scheduler.
+Pages, PageRank and violations are read from the log of the servers, which shares no code with Scrapy or with the scheduler. A violation
+is a request that arrives before the last answer of its site has ended and the delay has passed since then. Scrapy counts its delay from
+the beginning of a request, so it breaks this rule by design; it waits the whole delay here, not .5 to 1.5 times the delay as by default.
 """
 
 import argparse
@@ -138,7 +140,7 @@ def _linked(folder: Path, per_site: int, port: int) -> tuple[dict[str, int], Gra
 
 
 def _logged_by_nginx(log: Path, numbers: dict[str, int], port: int, delay_s: float) -> Requests:
-    """Read the log. A violation is a request that began before the last answer of its site had ended, and the delay had passed."""
+    """Read the log."""
     found, last_end, violations = [], dict[str, float](), 0
     for line in sorted(_LINE.findall(log.read_text()), key=lambda line: float(line[3]) - float(line[4])):
         status, host, path, end_s, took_s = line
@@ -173,6 +175,7 @@ def settings(name: str, args: argparse.Namespace, scratch: str) -> dict[str, Any
     common = {
         "CONCURRENT_REQUESTS": args.connections,
         "DOWNLOAD_DELAY": args.delay,
+        "RANDOMIZE_DOWNLOAD_DELAY": False,
         "DOWNLOAD_TIMEOUT": 60,
         "DOWNLOAD_MAXSIZE": 1 << 26,
         "ROBOTSTXT_OBEY": False,
@@ -193,6 +196,8 @@ def run(command: list[str], web: Web, seconds: float) -> Requests:
     try:
         while spider.poll() is None and not web.seen():
             time.sleep(0.1)
+        if not web.seen():
+            sys.exit("the spider ended before its first request; its messages are above")
         began = time.monotonic()
         while spider.poll() is None and time.monotonic() - began < seconds:
             time.sleep(0.1)

@@ -71,4 +71,6 @@ class BlobKind(NamedTuple):
         return bytearray(body)  # writable, because kernels take writable arrays
 
     def _damaged(self, reason: str) -> ConfigError:
-        return ConfigError(f"{self.log} is damaged: {reason}; restore the file from a copy")
+        return ConfigError(
+            f"{self.log} is damaged: {reason}; restore the folder from a copy, or begin again in another folder"
+        )

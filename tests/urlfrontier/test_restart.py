@@ -202,7 +202,7 @@ def test_two_servers_cannot_share_a_folder_or_a_port(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["--listen", "7071"], "--listen 7071: not HOST:PORT"),
-        (["--listen", "999.1.1.1:7071"], "cannot listen there; stop the other server"),
+        (["--listen", "999.1.1.1:7071"], "cannot listen there; if another server"),
         (["--strategy", "pagerank"], "pagerank"),
         (["--strategy", "batch-pagerank"], "choose another"),
         (["--strategy", "breadth-first"], "was made with strategy"),

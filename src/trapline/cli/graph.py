@@ -128,7 +128,7 @@ def _snapshot_folders(output: Path, snapshots: int, days: float) -> list[Path]:
     if not (last := (snapshots - 1) * days) < MOST_DAYS:
         raise ConfigError(
             f"--snapshots {snapshots} with --days {days:g}: the last snapshot would be on day {last:.10g};"
-            f" give fewer --snapshots or fewer --days, so that this day is before day {MOST_DAYS}"
+            f" give fewer --snapshots or a smaller --days, so that this day is before day {MOST_DAYS}"
         )
     if (output / "graph.json").exists() or (output / str(snapshots)).exists():
         raise ConfigError(f"{output}: holds another graph or more snapshots; remove this folder or choose another one")

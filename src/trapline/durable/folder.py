@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -30,8 +31,23 @@ _SNAPSHOT_BYTES = 64 << 20  # of log between two snapshots
 _OTHER_FILES = ("lock", "snapshot", DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
 
 
+class MoreTables(Protocol):
+    """What the owner of a folder keeps in the database beside the folder's own tables."""
+
+    @property
+    def has_changes(self) -> bool: ...
+
+    def write(self, run: sqlite3.Connection) -> None:
+        """Write what was changed since `forget_written` was called."""
+
+    def forget_written(self) -> None: ...
+
+
 class FrontierFolder:
+    """A frontier with its folder. Whoever calls `page_numbers` must call `register` with the new pages before anything else."""
+
     frontier: Frontier
+    more_tables: MoreTables | None = None  # written in the same transactions
 
     def __init__(
         self,
@@ -43,15 +59,16 @@ class FrontierFolder:
         *,
         by_address: bool = False,
     ) -> None:
-        """Open the folder, or make it. `key_of`: returns by what a page is known, of its site, URL and key in the database."""
+        """Open the folder, or make it. `key_of(site, url, key)`: returns the key by which a page is found; the arguments are
+        the columns of its row."""
         self._path, self._rules = Path(path), rules
         self._strategy = load_strategy(strategy) if isinstance(strategy, str) else strategy
         self._key_of, self._clock, self._by_address = key_of, clock, by_address
         self._seen = SeenTable()
-        self.names: list[str] = []  # of the sites, by number
-        self.sites: dict[str, int] = {}
+        self.site_names: list[str] = []  # by number
+        self.site_numbers: dict[str, int] = {}  # by name
         self.unresolved: set[str] = set()  # sites whose address is unknown
-        self.reported = 0  # pages since the last snapshot
+        self._reported = 0  # pages since the last snapshot
         self._log_bytes = 0
         self._ahead_s = 0.0  # of the clock: as far as it was set back
         self._calls = b""  # that could not be committed: the next commit has them too
@@ -60,12 +77,12 @@ class FrontierFolder:
         self._qualities: list[float] = []  # of the pages that are being registered
         self._inputs = live_inputs(self._strategy, lambda urls: self._qualities, None, 1, canonical, _no_graph)
         self._path.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as ends:
-            ends.callback(lock.take(self._path, "used").release)
+        with ExitStack() as resources:
+            resources.callback(lock.take(self._path, "used").release)
             self.database = FrontierDatabase(self._path)
-            ends.callback(self.database.close)
+            resources.callback(self.database.close)
             self._open()
-            self._ends = ends.pop_all()
+            self._resources = resources.pop_all()
         self._is_open = True
 
     def now(self) -> float:
@@ -73,22 +90,31 @@ class FrontierFolder:
         self._ahead_s = max(self._ahead_s, now - clock)
         return max(now, clock + self._ahead_s)
 
+    def count_reported(self) -> None:
+        """Count a page that was reported to the frontier. After many of them, a commit takes a snapshot."""
+        self._reported += 1
+
     # ---- numbers of sites and pages
 
-    def site_numbers(self, names: Sequence[str], now: float) -> list[int]:
+    def number_sites(self, names: Sequence[str], now: float) -> list[int]:
         """Return the number of each site. New sites are registered."""
-        first = len(self.names)
+        first = len(self.site_names)
         for name in names:
-            if name not in self.sites:
-                self.sites[name] = len(self.names)
-                self.names.append(name)
-                self.database.sites.append((self.sites[name], name))
-        count = len(self.names) - first
+            if name not in self.site_numbers:
+                self.site_numbers[name] = len(self.site_names)
+                self.site_names.append(name)
+                self.database.sites.append((self.site_numbers[name], name))
+        count = len(self.site_names) - first
         if count:
             self.frontier.add_sites(count, now, None if self._by_address else list(range(first, first + count)))
             if self._by_address:
-                self.unresolved.update(self.names[first:])
-        return [self.sites[name] for name in names]
+                self.unresolved.update(self.site_names[first:])
+        return [self.site_numbers[name] for name in names]
+
+    def retire_site(self, number: int, name: str) -> None:
+        """Give a site a name by which nobody finds it: a site of its old name is a new one."""
+        del self.site_numbers[self.site_names[number]]
+        self.site_names[number] = name
 
     def page_numbers(self, keys: Sequence[str]) -> tuple[list[int], list[int]]:
         """Return the page of each key, and the places of the first keys of new pages. The caller must register these pages."""
@@ -127,26 +153,30 @@ class FrontierFolder:
     @property
     def has_changes(self) -> bool:
         """Whether something waits since a commit that failed."""
-        return bool(self._calls or self.database.has_changes)
+        more = self.more_tables
+        return bool(self._calls or self.database.has_changes or (more is not None and more.has_changes))
 
-    def commit(self, sync: bool = False, also: Callable[[sqlite3.Connection], None] | None = None) -> None:
-        """Write all changes. `sync`: wait for the disk. `also`: writes more in the same transaction."""
+    def commit(self, sync: bool = False) -> None:
+        """Write all changes. `sync`: wait for the disk."""
         assert self.frontier.journal is not None
         self._calls += self.frontier.journal.take()
-        if not self.has_changes and also is None:
+        if not self.has_changes:
             return
-        self.database.commit(self._batch + 1, self._calls, sync, also)
+        more = self.more_tables if self.more_tables is not None and self.more_tables.has_changes else None
+        self.database.commit(self._batch + 1, self._calls, sync, more.write if more is not None else None)
+        if more is not None:  # before the snapshot, which may fail
+            more.forget_written()
         self._batch += 1
         self._log_bytes += len(self._calls)
         self._calls = b""
-        if self.reported >= _SNAPSHOT_PAGES or self._log_bytes >= _SNAPSHOT_BYTES:
+        if self._reported >= _SNAPSHOT_PAGES or self._log_bytes >= _SNAPSHOT_BYTES:
             self._take_snapshot()
 
-    def close(self, also: Callable[[sqlite3.Connection], None] | None = None) -> None:
+    def close(self) -> None:
         """Commit, take a snapshot, and end."""
         if self._is_open:
             try:
-                self.commit(also=also)
+                self.commit()
                 self._take_snapshot()
             finally:
                 self.discard()
@@ -154,14 +184,14 @@ class FrontierFolder:
     def discard(self) -> None:
         """End without keeping what was not committed."""
         self._is_open = False
-        self._ends.close()
+        self._resources.close()
 
     def _take_snapshot(self) -> None:
         if checkpoint.newest(self._path) == self._batch:
             return
         checkpoint.save(self._path, self._batch, self.frontier, self._seen)
         self.database.forget_log(checkpoint.tidy(self._path, self._batch))
-        self.reported = self._log_bytes = 0
+        self._reported = self._log_bytes = 0
 
     # ---- the start
 
@@ -202,10 +232,10 @@ class FrontierFolder:
         for rows in self.database.keys(first=len(self._seen)):
             keys = [self._key_of(*row) for row in rows]
             self._seen.add(self._seen.fingerprints(keys), len(self._seen), np.empty(len(keys), np.int32))
-        self.names = self.database.site_names()
-        self.sites = {name: number for number, name in enumerate(self.names)}
-        groups = self.frontier.site_groups[: len(self.names)].tolist()
-        self.unresolved = {name for name, group in zip(self.names, groups, strict=True) if group < 0}
+        self.site_names = self.database.site_names()
+        self.site_numbers = {name: number for number, name in enumerate(self.site_names)}
+        groups = self.frontier.site_groups[: len(self.site_names)].tolist()
+        self.unresolved = {name for name, group in zip(self.site_names, groups, strict=True) if group < 0}
 
     def _settle(self) -> None:
         """End the visits that were under way, and apply the rules, which may be new."""

@@ -96,7 +96,7 @@ class DurableFrontier:
             self._database.payloads.append((None, page.id))
         elif is_taken and payload is not None:
             self._database.payloads.append((payload, page.id))
-        self._folder.reported += 1
+        self._folder.count_reported()
         self._folder.commit()
         return is_taken
 
@@ -117,7 +117,7 @@ class DurableFrontier:
         if isinstance(answer, Visit):
             rows = self._database.rows_of(answer.pages)
             pages = [QueuedPage(row.id, row.url, row.payload or b"") for row in rows]
-            return UrlVisit(answer.id, self._folder.names[answer.site], pages, answer.expires_at)
+            return UrlVisit(answer.id, self._folder.site_names[answer.site], pages, answer.expires_at)
         assert not isinstance(answer, Rescore)  # the folder has refused such strategies
         return answer
 
@@ -136,14 +136,14 @@ class DurableFrontier:
         before which it is not visited. None leaves a rule as it is; AS_RULES removes the site's own."""
         check_text("site", site)
         now = self._folder.now()
-        (number,) = self._folder.site_numbers([site], now)
+        (number,) = self._folder.number_sites([site], now)
         rules = {"delay_s": delay_s, "per_connection": per_connection, "pages": max_pages, "not_before": not_before}
         self._frontier.set_site(number, now, **rules)  # type: ignore[arg-type]
         self._folder.commit()
 
     def resolve(self, site: str, address: str) -> None:
         """Name the IP address of a site. Sites on the same address share its delay. With an unknown address, give the site's own name."""
-        number = self._folder.sites.get(site)
+        number = self._folder.site_numbers.get(site)
         if not self._by_address or number is None:
             reason = (
                 "is not a site of this frontier" if self._by_address else "needs no address without by_address=True"
@@ -173,7 +173,7 @@ class DurableFrontier:
     @property
     def sites(self) -> int:
         """Number of known sites."""
-        return len(self._folder.names)
+        return len(self._folder.site_names)
 
     @property
     def done(self) -> int:
@@ -230,13 +230,15 @@ class DurableFrontier:
         return page
 
     def _visit(self, visit: UrlVisit) -> Visit:
-        return Visit(visit.id, self._folder.sites[visit.site], [page.id for page in visit.pages], visit.expires_at)
+        return Visit(
+            visit.id, self._folder.site_numbers[visit.site], [page.id for page in visit.pages], visit.expires_at
+        )
 
     def _numbers(self, given: Sequence[tuple[NewPage, str]], now: float) -> list[int]:
         """Return the page of each of these pages with their canonical URLs. New pages, and new sites, are registered."""
         numbers, places = self._folder.page_numbers([page.key or url for page, url in given])
         new = [(numbers[place], *given[place]) for place in places]
-        sites = self._folder.site_numbers([page.site or origin(url) for _, page, url in new], now)
+        sites = self._folder.number_sites([page.site or origin(url) for _, page, url in new], now)
         rows = [
             PageRow(number, site, url, page.key if page.key not in ("", url) else None, page.payload or None)
             for site, (number, page, url) in zip(sites, new, strict=True)

@@ -127,7 +127,7 @@ class ScheduledFrontier:
 
     def _open(self) -> None:
         self._frontier, self._database = self._folder.frontier, self._folder.database
-        self._tables = ScheduleTables(self._database.connection, self._frontier.page_sites)
+        self._folder.more_tables = self._tables = ScheduleTables(self._database.connection, self._frontier.page_sites)
         self._schedule, self._site_rules = self._tables.schedule, self._tables.rules
         self._is_new_first = False  # in the last turn
         self._handed_out_at: dict[int, float] = {}  # by site
@@ -137,7 +137,7 @@ class ScheduledFrontier:
         _, _, dates, _ = self._schedule.arrays()
         # Pages that the frontier must forget before it is asked
         self._leaving = np.flatnonzero((self._frontier.page_states == WAITING) & (dates != NEW)).tolist()
-        for site in self._folder.sites.values():
+        for site in self._folder.site_numbers.values():
             self._settle_site(site)
 
     # ---- pages
@@ -148,7 +148,7 @@ class ScheduledFrontier:
         dates = [_checked_date(page) for page in pages]
         now = self._folder.now()
         stamp = _milliseconds(now)
-        owners = self._folder.site_numbers([page.site for page in pages], now)
+        owners = self._folder.number_sites([page.site for page in pages], now)
         numbers, new = self._folder.page_numbers(
             [_key(owner, page.url) for owner, page in zip(owners, pages, strict=True)]
         )
@@ -201,12 +201,10 @@ class ScheduledFrontier:
     ) -> list[HandedOut]:
         """Reserve up to `most` pages of each of up to this number of sites for some seconds. `site`: only of this one.
 
-        `served`, `moment`: of a retrieval in several calls, the sites of the earlier ones, which give nothing again, and when it began.
-        What is due is what was due then, so that no delay is over that began in an earlier call."""
+        A retrieval may take several calls. `served`: the sites that its earlier calls were given; they give nothing more. `moment`: when it
+        began; only what was due then is due now, so that no delay is over that began in an earlier call."""
         if not hold_s > 0:
-            raise ConfigError(
-                f"hold_s {hold_s}: pages cannot be reserved for so long; give a number of seconds above 0"
-            )
+            raise ConfigError(f"hold_s is {hold_s}; give a number of seconds above 0")
         real = self._folder.now()
         now = real if moment is None else max(moment, self._frontier.now)
         until = max(_milliseconds(real) + 1, _milliseconds(real + min(hold_s, MOST_DATE)))
@@ -214,11 +212,11 @@ class ScheduledFrontier:
         self._withdraw(now)
         found: list[HandedOut] = []
         while len(found) < sites:
-            number = self._folder.sites.get(site, -1) if site is not None else -1
+            number = self._folder.site_numbers.get(site, -1) if site is not None else -1
             visit = self._visit_site(number, now) if site is not None else self._next_visit(now, served)
             if visit is None:
                 break
-            name = self._folder.names[visit.site]
+            name = self._folder.site_names[visit.site]
             free = self._most_reserved - self._schedule.reserved(visit.site, _milliseconds(now))
             # A served site is here only if another call has moved the frontier's time on, beyond the delay.
             pages = [] if name in served else self._reserve(visit, min(most, MOST_PAGES, free), now, until)
@@ -250,7 +248,7 @@ class ScheduledFrontier:
         stamp = _milliseconds(now)
 
         def open_at(site: int) -> int:
-            return stamp + 1 if self._folder.names[site] in served else _upwards(self._frontier.open_at(site))
+            return stamp + 1 if self._folder.site_names[site] in served else _upwards(self._frontier.open_at(site))
 
         site = self._schedule.next_site(stamp, open_at)
         answer = None if site is None else self._frontier.visit(site, now)
@@ -318,7 +316,7 @@ class ScheduledFrontier:
 
     def _number_of(self, site: str) -> int:
         check_text("site", site)
-        (number,) = self._folder.site_numbers([site], self._folder.now())
+        (number,) = self._folder.number_sites([site], self._folder.now())
         return number
 
     def _change_rule(self, site: int, rule: SiteRule) -> None:
@@ -365,28 +363,28 @@ class ScheduledFrontier:
             time, site = heappop(self._settles)
             if self._settles_at.get(site) == time:
                 del self._settles_at[site]
-                if self._folder.names[site] in self._folder.sites:  # it is not removed
+                if self._folder.site_names[site] in self._folder.site_numbers:  # it is not removed
                     self._settle_site(site)
 
     # ---- removal
 
     def remove_site(self, site: str) -> int:
         """Remove a site with its pages, and return their number. Pages of this site that are put later are new pages of a new site."""
-        number = self._folder.sites.pop(site, None)
+        number = self._folder.site_numbers.get(site)
         if number is None:
             return 0
+        self._folder.retire_site(number, REMOVED_NAME.format(number))
         self._site_rules.pop(number, None)
         self._tables.changed_rules.discard(number)
         pages = self._remove(self._pages_of(number))
         self._set_closed(number, True, self._folder.now())
         self._schedule.forget_site(number)
         self._tables.removed_sites.append(number)
-        self._folder.names[number] = REMOVED_NAME.format(number)
         return pages
 
     def remove_older(self, than: float, site: str | None = None) -> int:
         """Remove the pages that were created before this time, in seconds since 1970, and return their number."""
-        pages = self._pages_of(self._folder.sites.get(site, -1) if site is not None else None)
+        pages = self._pages_of(self._folder.site_numbers.get(site, -1) if site is not None else None)
         _, created, _, _ = self._schedule.arrays()
         return self._remove(pages[created[pages] < 1000 * than])
 
@@ -405,7 +403,7 @@ class ScheduledFrontier:
 
     def page(self, url: str, site: str) -> ScheduledPage | None:
         """Return what is known of a page; None: it is unknown."""
-        number = self._folder.sites.get(site)
+        number = self._folder.site_numbers.get(site)
         if number is None:
             return None
         page = self._folder.find(_key(number, url))
@@ -416,14 +414,17 @@ class ScheduledFrontier:
         schedule, payloads = self._schedule, self._tables.changed_payloads
         return [
             ScheduledPage(
-                row.url, self._folder.names[row.site], payloads.get(row.id, row.payload) or b"", schedule.dates(row.id)
+                row.url,
+                self._folder.site_names[row.site],
+                payloads.get(row.id, row.payload) or b"",
+                schedule.dates(row.id),
             )
             for row in self._database.rows_of([page for page in pages if schedule.date(page) != REMOVED])
         ]
 
     def pages(self, site: str | None = None) -> Array:
         """Return the numbers of all known pages, or of those of one site, in the order in which they were put first."""
-        return self._pages_of(None if site is None else self._folder.sites.get(site, -1))
+        return self._pages_of(None if site is None else self._folder.site_numbers.get(site, -1))
 
     def _pages_of(self, site: int | None) -> Array:
         sites, _, dates, _ = self._schedule.arrays()
@@ -444,24 +445,23 @@ class ScheduledFrontier:
         sites, _, dates, _ = self._schedule.arrays()
         is_listed = dates != REMOVED if with_inactive else (dates == NEW) | (dates > 0)
         found, stamp = np.unique(sites[is_listed]).tolist(), _milliseconds(self._folder.now())
-        return [self._folder.names[site] for site in found if with_inactive or not self._is_stopped(site, stamp)]
+        return [self._folder.site_names[site] for site in found if with_inactive or not self._is_stopped(site, stamp)]
 
     # ---- durability
 
     def catch_up(self) -> None:
         """Write what an earlier commit could not write. If that fails too, raise its error: nothing more should be changed, or memory would
         fill while the disk is full."""
-        if self._folder.has_changes or self._tables.has_changes:
+        if self._folder.has_changes:
             self.commit(sync=True)
 
     def commit(self, sync: bool = False) -> None:
         """Write what was changed. `sync`: wait until it is on disk, so that it survives a power failure."""
-        self._folder.commit(sync, self._tables.write if self._tables.has_changes else None)
-        self._tables.forget_written()
+        self._folder.commit(sync)
 
     def close(self) -> None:
         """Commit, and end. The next process begins at this point."""
-        self._folder.close(self._tables.write if self._tables.has_changes else None)
+        self._folder.close()
 
     def discard(self) -> None:
         """End without keeping what was not committed: the folder is to be deleted, or an error has left something half done."""

@@ -64,7 +64,9 @@ def change_rules(frontier: Core, rules: Rules, now: float) -> None:
     """Replace the rules, and delay every site by its delay from `now` on."""
     _check_no_visits(frontier, "change_rules")
     if (rules.batch > 0) != (frontier.rules.batch > 0):
-        raise ConfigError("a crawl cannot begin or end the use of batches when it is resumed; begin a new crawl")
+        raise ConfigError(
+            "a resumed crawl cannot switch batches on or off; give the batch options that it began with, or begin a new crawl"
+        )
     row = rules_as_numbers(rules)
     frontier.note(Call.CHANGE_RULES, row, len(row), now)
     run, s = frontier.state.run[0], frontier.state

@@ -39,10 +39,8 @@ class Partitioning:
         if not 1 <= self.partitions <= MOST_PARTITIONS:
             raise ConfigError(f"{self.partitions} partitions: the number must be from 1 to {MOST_PARTITIONS}")
         if (self.kind == "suffix") != bool(self.suffixes):
-            found = "given" if self.suffixes else "missing"
-            raise ConfigError(
-                f"partition function {self.kind!r}: a table of suffixes is {found}; only the function 'suffix' needs and accepts one"
-            )
+            cure = "omit the table of suffixes; only 'suffix' uses one" if self.suffixes else "give a table of suffixes"
+            raise ConfigError(f"partition function {self.kind!r}: {cure}")
         for suffix, partition in self.suffixes.items():
             if not 0 <= partition < self.partitions:
                 raise ConfigError(

@@ -64,7 +64,8 @@ async def serve(settings: ServerSettings, stop: asyncio.Event, started: Callable
             port = 0
         if not port:
             raise ConfigError(
-                f"--listen {host}:{settings.port}: cannot listen there; stop the other server on this port, or give another address or port"
+                f"--listen {host}:{settings.port}: cannot listen there; if another server uses this port, stop it,"
+                " or give another address or port"
             )
         service.address = f"{host}:{port}"
         await server.start()

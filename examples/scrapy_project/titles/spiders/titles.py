@@ -1,4 +1,4 @@
-"""The spider: it yields the title of every page, and follows all links within the host of the start URL."""
+"""The spider: it yields the title of every page, and follows all links within the host of the start URL and its subdomains."""
 
 from urllib.parse import urlsplit
 

@@ -72,7 +72,7 @@ _HOW = Section(
             "calibrated",
             None,
             False,
-            "Figure 5: publish update times as uncertain: with the precision of the schedule as probability, instead of 1.",
+            "Figure 5: publish uncertain update times, each with the precision of the schedule as its probability.",
         ),
     ),
 )

@@ -130,7 +130,7 @@ def _notes(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
         best = records[0].optimal_average_cumulative_quality
         yield f"Average cumulative quality: by {records[0].quality}, optimum{whose} {best:.3f}."
     if any(record.quality_fetched < _ALL for record in records):
-        yield f"Time to 50 %: until half of the {_quality_name(records)} that the crawl fetched was fetched."
+        yield f"Time to 50 %: until the crawl has half of the {_quality_name(records)} that it has at its end."
     if any(column.name == "T* / T" for column in shown):
         yield "T* / T: optimal time / time taken; 1 if the link was always saturated."
     if any(column.name == "speed-\nup" for column in shown):

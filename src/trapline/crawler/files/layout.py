@@ -4,6 +4,7 @@ A process claims the folder of a crawl, new or old, before it does anything else
 claim.
 """
 
+import errno
 import json
 import os
 import shutil
@@ -183,7 +184,9 @@ def _make_folder(path: Path) -> None:
     except FileExistsError:
         raise ConfigError(f"{path}: exists and is not a folder; name another folder") from None
     except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}; name a folder in which you may write") from None
+        is_refused = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+        cure = "name a folder in which you may write" if is_refused else "name another folder"
+        raise ConfigError(f"cannot write {path}: {error.strerror}; {cure}") from None
 
 
 def _refuse_strangers(path: Path) -> None:

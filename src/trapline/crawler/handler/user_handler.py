@@ -63,7 +63,7 @@ def _checked(text: str, folder: str) -> Any:
     module = _tried(text, lambda: _file(Path(where)) if where.endswith(".py") else _module(where, folder))
     if not hasattr(module, name):
         names = [one for one, value in vars(module).items() if callable(value) and not one.startswith("_")]
-        hint = nearest(name, names) if names else "write a function with this name, without a leading underscore"
+        hint = nearest(name, names) if names else "define a function or class of this name in it"
         raise ConfigError(f"--handler {text}: the module has no function {name!r}; {hint}")
     found = getattr(module, name)
     if not callable(found):
@@ -80,7 +80,7 @@ def _tried(text: str, function: Callable[[], Any]) -> Any:
     except (Exception, SystemExit) as error:
         line = " ".join(str(error).split())
         raise ConfigError(
-            f"--handler {text}: cannot be loaded: {type(error).__name__}: {line}; correct the name or the file"
+            f"--handler {text}: raises {type(error).__name__}: {line}; correct it, or install what it needs"
         ) from error
 
 
