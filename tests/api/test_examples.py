@@ -100,10 +100,10 @@ def test_crawl_on_ray(server: SmallServer, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("index", ["examples/README.md", "docs/how-to/examples.md"])
 def test_the_index_has_every_example(index: str) -> None:
-    named = re.findall(r"^\| \[?`?(?:examples/)?([\w.-]+\.\w+)", (ROOT / index).read_text(), re.M)
-    assert sorted(named) == sorted(
-        file.name for file in EXAMPLES.iterdir() if file.is_file() and file.name != "README.md"
-    )
+    named = re.findall(r"^\| \[?`?(?:examples/)?([\w.-]+\.\w+|\w+/)", (ROOT / index).read_text(), re.M)
+    folders = [project.parent.name + "/" for project in EXAMPLES.glob("*/scrapy.cfg")]
+    files = [file.name for file in EXAMPLES.iterdir() if file.is_file() and file.name != "README.md"]
+    assert sorted(named) == sorted(files + folders)
 
 
 def test_extract(server: SmallServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

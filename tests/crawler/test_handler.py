@@ -162,7 +162,7 @@ def test_a_handler_that_is_given_later_receives_the_pages_from_then_on(server: S
         ("{}/none.py:note", "no such file; give FILE.py:FUNCTION or MODULE:FUNCTION"),
         ("no_such_module:note", "ModuleNotFoundError: No module named 'no_such_module'"),
         ("{}/shop.py:nite", "the module has no function 'nite'; did you mean 'note'?"),
-        ("{}/empty.py:note", "the module has no function 'note'; write a function with this name"),
+        ("{}/empty.py:note", "the module has no function 'note'; define a function or class of this name"),
         ("{}/shop.py:LOG", "LOG is neither a function nor a class"),
         ("{}/shop.py:Path", "the class has no method `page`"),
         ("{}/broken.py:note", "SyntaxError: '(' was never closed"),

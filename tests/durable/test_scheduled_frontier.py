@@ -258,7 +258,7 @@ def test_pages_are_checked_before_anything_is_changed(tmp_path: Path, page: PutP
     frontier = ScheduledFrontier(tmp_path / "f", "quality", rules, clock=lambda: 1e9)
     with pytest.raises(ConfigError, match=reason):
         frontier.put([PutPage("http://a/", "a"), page])
-    assert frontier.counts().known == frontier._frontier.pages == len(frontier._folder.sites) == 0
+    assert frontier.counts().known == frontier._frontier.pages == len(frontier._folder.site_numbers) == 0
     frontier.put([PutPage("http://a/3", "a")])
     frontier.commit()
     assert frontier._frontier.journal is not None and frontier._frontier.journal.take() == b""

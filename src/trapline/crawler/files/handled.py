@@ -40,7 +40,9 @@ def handled_in(folder: Path) -> HandledCounts | None:
     except FileNotFoundError:
         return None
     except (OSError, TypeError, ValueError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}; delete it to have only new pages handled") from None
+        raise ConfigError(
+            f"{path}: cannot be read: {error}; delete this file to let the handler receive only new pages"
+        ) from None
 
 
 def handled_files(folder: Path) -> list[Path]:
