@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trapline.api.stored_crawl import StoredCrawl, open_crawl
     from trapline.crawler.engine.settings import CrawlSettings
     from trapline.crawler.handler.page import FailedFetch, Page
-    from trapline.durable import DurableFrontier, NewPage, QueuedPage, UrlVisit
+    from trapline.durable import DurableFrontier, KnownPage, NewPage, QueuedPage, UrlVisit
     from trapline.errors import ConfigError, FetchError, InvariantError
     from trapline.frontier import (
         FAILED,
@@ -50,6 +50,7 @@ __all__ = [
     "Frontier",
     "Graph",
     "InvariantError",
+    "KnownPage",
     "NewPage",
     "Outcome",
     "Page",
@@ -80,7 +81,7 @@ _HOMES = {
     "trapline.api.simulation": ("compare", "simulate"),
     "trapline.api.stored_crawl": ("StoredCrawl", "open_crawl"),
     "trapline.crawler.engine.settings": ("CrawlSettings",),
-    "trapline.durable": ("DurableFrontier", "NewPage", "QueuedPage", "UrlVisit"),
+    "trapline.durable": ("DurableFrontier", "KnownPage", "NewPage", "QueuedPage", "UrlVisit"),
     "trapline.errors": ("ConfigError", "FetchError", "InvariantError"),
     "trapline.frontier": (
         *("FAILED", "FETCHED", "REFUSED", "Drained", "Frontier"),

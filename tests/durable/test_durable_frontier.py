@@ -403,6 +403,28 @@ def test_pages_with_one_url_have_qualities_of_their_own(tmp_path: Path) -> None:
         assert order == [b"3", b"2", b"1"]
 
 
+def test_a_link_to_a_known_page_counts_like_its_url(tmp_path: Path) -> None:
+    """Under OPIC, in which links decide. New pages among known ones keep their places."""
+    given = [f"http://a.test/{n}" for n in range(4)]
+    orders = []
+    for is_known in (False, True):
+        with DurableFrontier(tmp_path / str(is_known), "opic", Rules(delay_s=0.0, per_connection=1)) as frontier:
+            frontier.add(given)
+            known = [frontier.find(url) for url in given]
+            assert frontier.find("http://a.test/new") is None
+            links = ["http://a.test/new", known[3] if is_known else given[3], "ftp://no.test/", "http://a.test/newer"]
+            order = []
+            while isinstance(visit := frontier.next(), UrlVisit):
+                (page,) = visit.pages
+                frontier.report(visit, page, FETCHED, [link for link in links if link is not None])
+                frontier.finish(visit)
+                order.append(page.url)
+            orders.append(order)
+    assert orders[0] == orders[1]
+    assert orders[0][1] == given[3]
+    assert len(orders[0]) == 6
+
+
 def test_a_key_that_is_a_url_is_known_as_it_was_given(tmp_path: Path) -> None:
     with DurableFrontier(tmp_path / "f") as frontier:
         frontier.add([NewPage("http://a.example/", key="HTTP://B.example")])

@@ -1,7 +1,16 @@
 """A frontier of URLs in a folder, which survives its process. It schedules for crawlers that fetch themselves."""
 
 from trapline.durable.frontier import DurableFrontier
-from trapline.durable.pages import NewPage, QueuedPage, UrlVisit
+from trapline.durable.pages import KnownPage, NewPage, QueuedPage, UrlVisit
 from trapline.durable.scheduled import HandedOut, PutPage, ScheduledFrontier
 
-__all__ = ["DurableFrontier", "HandedOut", "NewPage", "PutPage", "QueuedPage", "ScheduledFrontier", "UrlVisit"]
+__all__ = [
+    "DurableFrontier",
+    "HandedOut",
+    "KnownPage",
+    "NewPage",
+    "PutPage",
+    "QueuedPage",
+    "ScheduledFrontier",
+    "UrlVisit",
+]

@@ -15,7 +15,7 @@ from typing import Self
 
 from trapline.durable.database import PageRow
 from trapline.durable.folder import FrontierFolder
-from trapline.durable.pages import NewPage, QueuedPage, UrlVisit, check_text, with_url
+from trapline.durable.pages import KnownPage, NewPage, QueuedPage, UrlVisit, check_text, with_url
 from trapline.errors import ConfigError
 from trapline.fetch.urls import MOST_URL, canonical, is_dynamic, origin
 from trapline.frontier import FETCHED, REFUSED, Drained, Outcome, Rescore, Rules, Visit, WaitUntil
@@ -82,7 +82,7 @@ class DurableFrontier:
         visit: UrlVisit,
         page: QueuedPage,
         result: int,
-        links: Iterable[str | NewPage] = (),
+        links: Iterable[str | NewPage | KnownPage] = (),
         response_s: float = math.nan,
         payload: bytes | None = None,
     ) -> bool:
@@ -90,8 +90,7 @@ class DurableFrontier:
         not http or https are left out. `payload`: replaces that of a page that is tried again. Return False if the visit has already
         ended: its time had run out."""
         now = self._folder.now()
-        numbers = self._numbers([one for one in map(with_url, links) if one[1]], now)
-        is_taken = self._frontier.report(self._visit(visit), page.id, result, now, numbers, response_s)
+        is_taken = self._frontier.report(self._visit(visit), page.id, result, now, self._linked(links, now), response_s)
         if is_taken and result in (FETCHED, REFUSED) and page.payload:
             self._database.payloads.append((None, page.id))
         elif is_taken and payload is not None:
@@ -194,6 +193,11 @@ class DurableFrontier:
         """Return when a visit could begin: now, a later time, or infinity if time alone changes nothing."""
         return self._frontier.opens_at(self._folder.now())
 
+    def find(self, key: str) -> KnownPage | None:
+        """Return the page with this key, or this URL; None: it was never added."""
+        page = self._find(key)
+        return KnownPage(page) if page >= 0 else None
+
     def knows(self, key: str) -> bool:
         """Return whether a page with this key, or this URL, was added before."""
         return self._find(key) >= 0
@@ -233,6 +237,17 @@ class DurableFrontier:
         return Visit(
             visit.id, self._folder.site_numbers[visit.site], [page.id for page in visit.pages], visit.expires_at
         )
+
+    def _linked(self, links: Iterable[str | NewPage | KnownPage], now: float) -> list[int]:
+        """Return the pages that these links lead to, in order. New ones are registered; links that are not http or https are left out."""
+        kept = [link if isinstance(link, KnownPage) else with_url(link) for link in links]
+        given = [one for one in kept if not isinstance(one, KnownPage) and one[1]]
+        numbers = iter(self._numbers(given, now))
+        return [
+            one.id if isinstance(one, KnownPage) else next(numbers)
+            for one in kept
+            if isinstance(one, KnownPage) or one[1]
+        ]
 
     def _numbers(self, given: Sequence[tuple[NewPage, str]], now: float) -> list[int]:
         """Return the page of each of these pages with their canonical URLs. New pages, and new sites, are registered."""

@@ -11,7 +11,7 @@ from collections.abc import Container, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from trapline.durable.pages import NewPage, QueuedPage, UrlVisit
+from trapline.durable.pages import KnownPage, NewPage, QueuedPage, UrlVisit
 
 Key = TypeVar("Key", bound=Hashable)  # by what the crawler knows a page that was handed out, such as its request
 
@@ -42,7 +42,7 @@ class RunningPage(Generic[Key]):
     was_sent: bool = False  # its request has been sent
     is_answered: bool = False
     response_s: float = math.nan
-    links: list[NewPage] = field(default_factory=list)  # found on it
+    links: list[NewPage | KnownPage] = field(default_factory=list)  # found on it
     handed_out_s: float = field(default_factory=time.monotonic)
 
     @property

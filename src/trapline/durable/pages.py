@@ -17,6 +17,12 @@ class NewPage(NamedTuple):
     quality: float = 0.0  # for strategies that know the quality of pages before they are fetched
 
 
+class KnownPage(NamedTuple):
+    """A page that was added before, as `find` returns it: as a link it costs less than its URL."""
+
+    id: int
+
+
 class QueuedPage(NamedTuple):
     """A page to fetch now."""
 

@@ -27,7 +27,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.request import request_from_dict
 from scrapy.utils.url import strip_url
 
-from trapline.durable import DurableFrontier, NewPage, QueuedPage, UrlVisit
+from trapline.durable import DurableFrontier, KnownPage, NewPage, QueuedPage, UrlVisit
 from trapline.durable.open_visits import OpenVisits, RunningPage
 from trapline.durable.pages import is_quality
 from trapline.frontier import FETCHED, REFUSED, Outcome, WaitUntil
@@ -128,12 +128,16 @@ class Scheduler(BaseScheduler):
         return is_taken
 
     def _enqueue(self, request: Request) -> bool:
-        key, is_new = self._key(request)
-        page = self._new_page(request, key) if is_new else self._old_page(request, key)
-        parent = self._parent(request)
-        if parent is not None and page is not None:
-            parent.links.append(page)  # a link counts, new or not
-        if not is_new or page is None:
+        key = self._crawler.request_fingerprinter.fingerprint(request).hex()
+        known = self._known(key)
+        is_new = self._is_wanted(request, known)
+        if is_new and known is not None:
+            key = self._unique(key)
+        page = self._new_page(request, key) if is_new else None
+        parent, link = self._parent(request), page or known
+        if parent is not None and link is not None:
+            parent.links.append(link)  # a link counts, new or not
+        if page is None:
             self._count("dupefilter/filtered")
             return False
         if parent is None:
@@ -217,7 +221,8 @@ class Scheduler(BaseScheduler):
     def _report(self, running: RunningPage[Request]) -> None:
         result = REFUSED if running.has_failed else FETCHED
         for link in running.links:
-            self._pending.pop(link.key, None)
+            if isinstance(link, NewPage):
+                self._pending.pop(link.key, None)
         self._frontier.report(running.visit.visit, running.page, result, running.links, running.response_s)
         if running.links:
             self._lookups.add(self._frontier.unresolved)
@@ -250,38 +255,28 @@ class Scheduler(BaseScheduler):
 
     # ---- requests and pages
 
-    def _key(self, request: Request) -> tuple[str, bool]:
-        """Return the key of a request's page, and whether the request is to be scheduled."""
-        key = self._crawler.request_fingerprinter.fingerprint(request).hex()
-        if request.dont_filter and not self._is_repeated_start(request, key):
-            return (key if not self._is_known(key) else self._unique(key)), True
-        if self._dupe_filter is None:
-            return key, not self._is_known(key)
-        is_seen = self._dupe_filter.request_seen(request)
-        return (key if is_seen or not self._is_known(key) else self._unique(key)), not is_seen
+    def _known(self, key: str) -> NewPage | KnownPage | None:
+        """Return the page with this key; None: there is none. One that waits for the report of the page from which it came has its
+        payload still: another page with a link to it may be reported first."""
+        return self._pending.get(key) or self._frontier.find(key)
 
-    def _is_repeated_start(self, request: Request, key: str) -> bool:
+    def _is_wanted(self, request: Request, known: NewPage | KnownPage | None) -> bool:
+        """Return whether a request is to be scheduled."""
+        if request.dont_filter and not self._is_repeated_start(request, known):
+            return True
+        return known is None if self._dupe_filter is None else not self._dupe_filter.request_seen(request)
+
+    def _is_repeated_start(self, request: Request, known: NewPage | KnownPage | None) -> bool:
         """Return whether a start request is known from an earlier run. Retries and redirects of one are not start requests: they have
         been handed out."""
         is_start = request.meta.get("is_start_request") and request.meta.get("download_slot") != SLOT
-        return bool(is_start and self._is_resumed and self._frontier.knows(key))
-
-    def _is_known(self, key: str) -> bool:
-        return key in self._pending or self._frontier.knows(key)
+        return bool(is_start and self._is_resumed and isinstance(known, KnownPage))
 
     def _unique(self, key: str) -> str:
         return f"{key} {time.time_ns()} {next(self._numbers)}"
 
     def _new_page(self, request: Request, key: str) -> NewPage:
         return NewPage(request.url, self._payload(request, key), key, self._site(request), self._quality(request))
-
-    def _old_page(self, request: Request, key: str) -> NewPage | None:
-        """Return the page of a request that is not to be scheduled; None: the user's own filter knows it, but the frontier does not."""
-        if key in self._pending:
-            return self._pending[key]  # with its payload: the page from which this request came may be reported first
-        if self._dupe_filter is not None and not self._frontier.knows(key):
-            return None
-        return NewPage(request.url, key=key, site=self._site(request))
 
     def _quality(self, request: Request) -> float:
         try:
