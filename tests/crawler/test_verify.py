@@ -29,7 +29,7 @@ from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.files import archive_check, lock
 from trapline.crawler.files import verify as crawl_verify
 from trapline.crawler.files.archive_reader import Damage, Record, filler, read_back
-from trapline.crawler.files.database_check import Problem
+from trapline.crawler.files.check_results import Problem
 from trapline.crawler.files.layout import claim_existing, claim_new
 from trapline.crawler.files.verify import held, verify
 from trapline.crawler.store.damaged import DAMAGED, keep_bytes

@@ -1,7 +1,7 @@
 """The overview of a crawl: what its database and its loop report, put together as the first view shows it.
 
 The loop reports itself twice a second (live/status). If it does not, because the crawl has ended or is of an earlier version, the numbers
-are those of the last commit.
+are those of the last commit. `goals` gives each goal of the crawl with the time that is left until the crawl reaches it.
 """
 
 import math

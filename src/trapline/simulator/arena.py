@@ -1,6 +1,7 @@
 """The web of a comparison: the same pages, servers, seeds and values for every strategy.
 
-This module samples what the conditions require, and runs crawls on it. It reads no graph, and shows nothing: it reports its progress.
+This module samples what the conditions require, and runs crawls on it. `Arena` has them all; `seed_pages` finds
+the seeds that a user's file or a program names. The module does not read the file of the graph, and shows nothing: it reports its progress.
 """
 
 import math

@@ -11,7 +11,7 @@ from trapline.terminal import say, say_json
 from trapline.units import bytes_shown, counted
 
 if TYPE_CHECKING:
-    from trapline.crawler.files.database_check import Problem, Verified
+    from trapline.crawler.files.check_results import Problem, Verified
 
 PROBLEMS = 1  # exit code
 

@@ -21,7 +21,6 @@ from trapline.defaults import CONNECTIONS, QUALITY, STRATEGY
 from trapline.defaults import pause_s as default_pause_s
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.dns import read_hosts
-from trapline.fetch.http.headers import read_types
 from trapline.fetch.http.proxy import read_proxy
 from trapline.fetch.http.user_headers import check_user_agent, read_headers
 from trapline.fetch.limits import Limits
@@ -35,6 +34,7 @@ from trapline.strategies.base.choice import absolute
 _NOT_A_URL = "not an http or https URL; give one such as https://example.org/"
 _BARE = re.compile(r"(?!.*://)\w[^\s@/:]*(:\d+)?(/.*)?")  # example.org, localhost:8000/a
 
+_MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+)")
 _PASSWORD = re.compile(r"(?!mailto:)(?:\w+:[/\\]+)?[^/\\?#:]*:[^/\\?#]*@")  # http://name:password@
 
 
@@ -133,8 +133,8 @@ class CrawlSettings(RuleSettings):
             include=_several(self.include),
             exclude=_several(self.exclude),
             exclude_extensions=self._extensions(),
-            include_mimes=read_types("--include-mime", _several(self.include_mime)),
-            exclude_mimes=read_types("--exclude-mime", _several(self.exclude_mime)),
+            include_mimes=_types("--include-mime", _several(self.include_mime)),
+            exclude_mimes=_types("--exclude-mime", _several(self.exclude_mime)),
             own_hosts=tuple(host.strip(".").lower() for host in _several(self.own_hosts)),
             sitemaps=True if self.sitemaps is None and (self.archive or self.scope != ANY) else self.sitemaps,
             requisites=self.archive if self.requisites is None else self.requisites,
@@ -228,6 +228,15 @@ class CrawlSettings(RuleSettings):
 def _several(given: str | Sequence[str]) -> tuple[str, ...]:
     """Return the values of a setting that may have several. A single text is one value."""
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _types(option: str, given: Iterable[str]) -> tuple[str, ...]:
+    """Return media types in lower case. Raise `ConfigError` if one is invalid."""
+    types = tuple(dict.fromkeys(text.strip().lower() for text in given))
+    for text in types:
+        if not _MEDIA_TYPE.fullmatch(text):
+            raise ConfigError(f"{option} {text!a}: not a media type; give one such as text/html or image/*")
+    return types
 
 
 def _absolute(file: str | Path | None) -> str:

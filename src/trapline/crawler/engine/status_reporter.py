@@ -1,7 +1,8 @@
 """The status of a running crawl, as the view shows it and the folder keeps it twice a second, and the summary of a crawl without a
 folder.
 
-This module decides nothing of the crawl; it notes the pace for the folder. status.py has the values, crawler/inspect/summary.py
+This module decides nothing of the crawl; it notes the pace for the folder. `PaceMeter` computes the pace, and what other options would
+change, at most every few seconds. status.py has the values, crawler/inspect/summary.py
 the summary of a crawl with a folder.
 """
 

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from trapline.crawler.files.archive_reader import Damage, Record, read_back
 from trapline.crawler.files.archive_repair import ArchivedAnswer, ArchiveRepair
-from trapline.crawler.files.database_check import HAS_PLACE, Problem, Verified, write
+from trapline.crawler.files.check_results import Problem, Verified
+from trapline.crawler.files.database_check import HAS_PLACE, write
 from trapline.crawler.files.layout import ARCHIVES, INDEX, REBUILT_INDEX, connect
 from trapline.crawler.store import cdxj, warc
 from trapline.crawler.store.archive import Length, RecordPlace, uncommitted

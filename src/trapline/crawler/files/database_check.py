@@ -1,56 +1,17 @@
-"""The checks of a crawl folder: how their results are given, and the check of its database by itself: its integrity, the types of its
-values, its laws, and its last row of progress. archive_check.py checks the archives, verify.py runs all checks.
+"""The check of the database of a crawl folder by itself: its integrity, the types of its values, its laws, and its last row of progress.
+
+archive_check.py checks the archives, verify.py runs all checks.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from trapline.crawler.engine.status import tally_of
+from trapline.crawler.files.check_results import Problem
 from trapline.crawler.files.layout import DATABASE
-
-# ---- The results of all checks of a crawl folder: what was checked, and the problems. A problem carries its own repair.
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    place: str  # a file or folder
-    what: str
-    url: str = ""  # of the page whose record has the problem
-    offset: int | None = None  # in an archive
-    lost: bool = False  # contents are lost, even after a repair
-    repair: Callable[[], object] | None = field(default=None, repr=False)  # None: it cannot be repaired
-
-    def __str__(self) -> str:
-        at = "" if self.offset is None else f" at byte {self.offset:,}"
-        return f"{self.place}{at}: {self.what}" + (f" ({self.url})" if self.url else "")
-
-
-@dataclass(slots=True)
-class Verified:
-    """The result of a verification: how much was checked, and the problems."""
-
-    problems: list[Problem] = field(default_factory=list)  # found in all rounds
-    remaining: list[Problem] = field(default_factory=list)  # found in the last round
-    archives: int = 0
-    records: int = 0
-    bytes: int = 0
-    snapshots: int = 0
-
-    def add(self, other: "Verified") -> None:
-        """Add the results of another folder."""
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-    @property
-    def is_sound(self) -> bool:
-        return not self.remaining and not any(problem.lost for problem in self.problems)
-
-
-# ---- The checks of the database
 
 HAS_PLACE = "typeof(offset) = 'integer' and typeof(length) = 'integer'"  # in a row of `fetch` or `robots`
 # Violations that no crawl can cause; each query counts the rows that violate one law.

@@ -20,11 +20,10 @@ import numpy as np
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.files import checkpoint, lock, resume
 from trapline.crawler.files.archive_check import ArchiveCheck, index_problems
+from trapline.crawler.files.check_results import Problem, Verified
 from trapline.crawler.files.database_check import (
     LAWS,
     PLACE_LAWS,
-    Problem,
-    Verified,
     broken_laws,
     integrity_problems,
     progress_problems,

@@ -1,7 +1,8 @@
 """The signal recorder: passes signals about pages to the refresher, and their outcomes to the store.
 
 The recorder does not know where a signal comes from. Signals of the inbox (signal_intake.py) and dates of published lists
-(published_lists.py) are treated alike.
+(published_lists.py) are treated alike. `Listed` remembers which sitemap or feed lists a page, and the latest date that one
+of them gave; `PendingAccesses` counts the accesses of a page until it is fetched.
 
 Providers give times by the wall clock. The crawl's own time never runs backwards: if the clock was ahead in one run, the
 next run continues from there (crawler/engine/live.py). Every signal would then seem older than our copies. Times of signals

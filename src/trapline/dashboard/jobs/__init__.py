@@ -4,6 +4,7 @@
     python -m trapline.dashboard.jobs.quality_curve FOLDER
     python -m trapline.dashboard.jobs.refresh_view FOLDER
 
+Each job passes its function to `answer_with`, which calls it with the words of the command line and writes its answer, or its error.
 The server itself imports no compiled code. One job runs at a time, behind the crawl in priority, and its answer is kept for a while.
 """
 

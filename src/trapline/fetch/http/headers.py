@@ -2,18 +2,17 @@
 crawl reads.
 
 Step 6 in docs/architecture.md. Each function takes the value as received (several headers of one name joined by commas). Nothing here
-raises, whatever the bytes; only `read_types`, which reads options, does. The module knows no other part of a response.
+raises, whatever the bytes. The module knows no other part of a response.
 """
 
 import re
 from calendar import timegm
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from email.utils import parsedate_tz
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from trapline.errors import ConfigError
 from trapline.fetch.html.page import marks_of
 
 MOST_RETRY_S = 86_400.0
@@ -240,8 +239,6 @@ def modified_at(validators: Validators, now_wall: float) -> float | None:
 # Once the head of an answer has arrived, its type is known. If it is not wanted, the rest is not read: connection.py hangs up, unless
 # the body is short.
 
-_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+)")
-
 
 class MimeFilter(NamedTuple):
     """
@@ -260,12 +257,3 @@ class MimeFilter(NamedTuple):
         names = (mime, f"{mime.partition('/')[0]}/*")
         is_included = not self.include or any(name in self.include for name in names)
         return is_included and not any(name in self.exclude for name in names)
-
-
-def read_types(option: str, given: Iterable[str]) -> tuple[str, ...]:
-    """Return media types in lower case. Raise `ConfigError` if one is invalid."""
-    types = tuple(dict.fromkeys(text.strip().lower() for text in given))
-    for text in types:
-        if not _TYPE.fullmatch(text):
-            raise ConfigError(f"{option} {text!a}: not a media type; give one such as text/html or image/*")
-    return types

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from trapline.crawler.engine.records import ExchangeCounts
 from trapline.crawler.engine.status import INTERRUPTED, TERMINATED
-from trapline.crawler.files.database_check import Problem, Verified, integrity_problems
+from trapline.crawler.files.check_results import Problem, Verified
+from trapline.crawler.files.database_check import integrity_problems
 from trapline.crawler.files.layout import DATABASE, connect
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.files.verify import held

@@ -1,5 +1,5 @@
-"""The connections of an HTTP server of ours: its socket, and limits on their number, their number per sender, the time of a request, the
-length of its head.
+"""The connections of an HTTP server of ours: its socket, and limits on their number, their number per sender, the time of a request, and
+the length of its head.
 
 uvicorn itself limits none of these (docs/decisions/022-endpoint.md): it buffers a head that never ends without a bound, and
 likewise the trailers after a body. There is no timer per request; instead, the server calls `sweep` about once a second. This
