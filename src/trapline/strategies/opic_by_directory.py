@@ -6,7 +6,7 @@ pages that were first linked from the directory that first linked to p. cash(p) 
 page keeps the amount, and to which later links still add. n = number of fetched pages in the group d or f. m = (S + K g) /
 (n + K), S = the cash of these n pages at present, g = the mean cash of all fetched pages (1 before the first). e = max(0,
 g - 1), the mean cash that links have brought; with it the bonus has the scale of the web, and is 0 where links are few. A
-seed was found by no page: n(f) = 0, so that m(f) = g. A = B = C = 0.3, D = 0.1, K = 3 pages: their values hardly matter within a
+seed was found by no page: m(f) = g, and n(f) = infinity. A = B = C = 0.3, D = 0.1, K = 3 pages: their values hardly matter within a
 factor of 3 (docs/learning-order.md). Site rank: the rank of the best page.
 Cost: O(1) per link; O(log pages of the site) per link to a waiting page, and for up to 16 pages that are ranked again per
 fetched page (`learns`).
@@ -44,6 +44,7 @@ DIRECTORY, CASH, FINDER, FOUND, WAS_FETCHED, OWN_N, OWN_CASH, FOUND_N, FOUND_CAS
 OWN_WEIGHT, FOUND_WEIGHT = 0.3, 0.3  # A, B
 OWN_BONUS, FOUND_BONUS = 0.3, 0.1  # C, D
 SHRINKAGE = 3.0  # K, in pages
+NEVER = 1e9  # as if so many average pages had been found as a seed was: the common mean, and no bonus
 
 
 @shared
@@ -86,7 +87,7 @@ def directory_cash(s: RankView, page: int, source: int, links: int, is_new: bool
         if found:
             c[finder, FOUND_CASH] += arrived
     common = (c[0, ALL_CASH] + 1.0) / (c[0, ALL_N] + 1.0)
-    found_cash, found_n = (c[finder, FOUND_CASH], c[finder, FOUND_N]) if found else (0.0, 0.0)
+    found_cash, found_n = (c[finder, FOUND_CASH], c[finder, FOUND_N]) if found else (NEVER * common, NEVER)
     return value(c[page, CASH], c[own, OWN_CASH], c[own, OWN_N], found_cash, found_n, common)
 
 
