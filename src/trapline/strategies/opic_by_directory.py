@@ -1,23 +1,24 @@
 """OPIC that learns from directories: a page is worth its cash and what pages of its directory, and pages found from the same
-directory, turned out to be worth; directories that were hardly tried get a bonus.
+directory, turned out to be worth; pages of directories that were hardly tried get a bonus.
 
-Page rank: cash(p) + A m(d) + B m(f) + e (C / (1 + n(d)) + D / (1 + n(f))), where d = the directory of p and f = the fetched
-pages that were first linked from the directory that first linked to p. cash(p) = the cash of opic.py, of which a fetched
-page keeps the amount, and to which later links still add. n = number of fetched pages in the group d or f. m = (S + K g) /
-(n + K), S = the cash of these n pages at present, g = the mean cash of all fetched pages (1 before the first). e = max(0,
-g - 1), the mean cash that links have brought; with it the bonus has the scale of the web, and is 0 where links are few. A
-seed was found by no page: m(f) = g, and n(f) = infinity. A = B = C = 0.3, D = 0.1, K = 3 pages: their values hardly matter within a
-factor of 3 (docs/learning-order.md). Site rank: the rank of the best page.
-Cost: O(1) per link; O(log pages of the site) per link to a waiting page, and for up to 16 pages that are ranked again per
+Page rank: cash(p) + A a(d) + B a(f) + e (C / (1 + n(d)) + D / (1 + n(f))), where d = the fetched pages in the directory of p,
+and f = the fetched pages that were found from the directory of the page that first linked to p. cash(p) = the cash of opic.py;
+a fetched page keeps it, and later links add to it. n = number of pages in the group d or f. a = (S - n g) / (n + K), S = the
+cash of these pages now, g = the mean cash of all fetched pages (1 before the first): the mean of the group, shrunk towards g,
+less g. e = max(0, g - 1) = the mean cash that links have brought, so that the bonus has the scale of the web. For a seed,
+a(f) = 0, and D / (1 + n(f)) = 0. A = OWN_WEIGHT, B = FOUND_WEIGHT, C = OWN_BONUS, D = FOUND_BONUS (in cash per cash), K =
+SHRINKAGE (pages); all > 0. In a graph without URLs, a directory is a site. Site rank: the rank of the best page.
+Cost: O(1) per link; O(log pages of the site) per link to a waiting page, and for at most 16 pages that are ranked again per
 fetched page (`learns`).
-Source: OPIC as in opic.py; means shrunk towards a common one as in empirical Bayes: Robbins 1956; the bonus as in
-optimistic bandits: Auer, Cesa-Bianchi, Fischer 2002. The combination is ours.
+Source: OPIC as in opic.py; means shrunk towards a common one after Robbins 1956 (empirical Bayes); a bonus for what was hardly
+tried after Auer, Cesa-Bianchi, Fischer 2002. The combination and its constants are ours: docs/learning-order.md.
 Differs from the papers: K is fixed and not estimated, and the bonus falls with 1/n and not with the root of log(t)/n.
 
-The page of a directory, of which one page was fetched, with cash 2, while all fetched pages have 1.5 on average:
+A page with cash 1.25, in a directory of which one page was fetched, with cash 3, and found from a directory new to the crawl,
+while all fetched pages have 1.5 on average: 1.25 + 0.1 (3 - 1.5)/(1 + 3) + 0.3 * 0 + 0.5 (0.3/2 + 0.1/1):
 
->>> round(value(1.25, 2.0, 1.0, 0.0, 0.0, 1.5), 4)  # 1.25 + 0.3 (2 + 3*1.5)/4 + 0.3*1.5 + 0.5 (0.3/2 + 0.1/1)
-2.3125
+>>> round(value(1.25, 3.0, 1.0, 0.0, 0.0, 1.5), 4)
+1.4125
 """
 
 from trapline.compiled.jit import shared
@@ -41,24 +42,24 @@ COLUMNS = (
     "all_cash",
 )
 DIRECTORY, CASH, FINDER, FOUND, WAS_FETCHED, OWN_N, OWN_CASH, FOUND_N, FOUND_CASH, ALL_N, ALL_CASH = range(len(COLUMNS))
-OWN_WEIGHT, FOUND_WEIGHT = 0.3, 0.3  # A, B
+OWN_WEIGHT, FOUND_WEIGHT = 0.1, 0.3  # A, B
 OWN_BONUS, FOUND_BONUS = 0.3, 0.1  # C, D
 SHRINKAGE = 3.0  # K, in pages
-NEVER = 1e9  # as if so many average pages had been found as a seed was: the common mean, and no bonus
+SEED_N = 1e12  # n(f) of a seed: no bonus
 
 
 @shared
-def shrunk(total: float, pages: float, common: float) -> float:
-    """Return the mean of a group of pages, shrunk towards the common mean."""
-    return (total + SHRINKAGE * common) / (pages + SHRINKAGE)
+def advantage(total: float, pages: float, common: float) -> float:
+    """Return by how much the mean of a group of pages, shrunk towards the common mean, exceeds the common mean."""
+    return (total - pages * common) / (pages + SHRINKAGE)
 
 
 @shared
 def value(cash: float, own: float, own_n: float, found: float, found_n: float, common: float) -> float:
-    """Return the rank of a page that a link led to, from its cash and the sums and sizes of its two groups."""
+    """Return the rank of a page from its cash, the cash and the sizes of its two groups, and the mean cash of all."""
     bonus = OWN_BONUS / (1.0 + own_n) + FOUND_BONUS / (1.0 + found_n)
-    means = OWN_WEIGHT * shrunk(own, own_n, common) + FOUND_WEIGHT * shrunk(found, found_n, common)
-    return cash + means + max(0.0, common - 1.0) * bonus
+    learned = OWN_WEIGHT * advantage(own, own_n, common) + FOUND_WEIGHT * advantage(found, found_n, common)
+    return cash + learned + max(0.0, common - 1.0) * bonus
 
 
 @page_rank
@@ -87,7 +88,7 @@ def directory_cash(s: RankView, page: int, source: int, links: int, is_new: bool
         if found:
             c[finder, FOUND_CASH] += arrived
     common = (c[0, ALL_CASH] + 1.0) / (c[0, ALL_N] + 1.0)
-    found_cash, found_n = (c[finder, FOUND_CASH], c[finder, FOUND_N]) if found else (NEVER * common, NEVER)
+    found_cash, found_n = (c[finder, FOUND_CASH], c[finder, FOUND_N]) if found else (SEED_N * common, SEED_N)
     return value(c[page, CASH], c[own, OWN_CASH], c[own, OWN_N], found_cash, found_n, common)
 
 
