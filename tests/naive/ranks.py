@@ -102,7 +102,10 @@ def learned_cash(frontier: Any, page: int, source: int, links: int, is_new: bool
         state = columns_of(frontier, keeper)
         state[f"{group}_cash"] = state.get(f"{group}_cash", 0.0) + arrived
         state[f"{group}_fetched"] = state.get(f"{group}_fetched", 0.0) + (source == page and links == 0)
-    sums = [(columns_of(frontier, at).get(f"{of}_cash", 0.0), columns_of(frontier, at).get(f"{of}_fetched", 0.0)) for at, of in everything]
+    sums = [
+        (columns_of(frontier, at).get(f"{of}_cash", 0.0), columns_of(frontier, at).get(f"{of}_fetched", 0.0))
+        for at, of in everything
+    ]
     (cash_of_all, number_of_all), *groups = sums
     mean = (cash_of_all + 1.0) / (number_of_all + 1.0)
     groups += [(1e12 * mean, 1e12)] if len(groups) == 1 else []
