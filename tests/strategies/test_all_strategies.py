@@ -211,7 +211,7 @@ class OneQueue:
             if rank >= self.ranks[page]:
                 break
             self.push(page, rank)
-            key, _, page = min(
+            _key, _, page = min(
                 entry for entry in self.heap if entry[2] not in self.fetched and -entry[0] == self.ranks[entry[2]]
             )
         return page

@@ -127,7 +127,7 @@ def process_links(s: FrontierState, source: int, pages: Array, n: int, only_new:
             continue
         state = s.state[page]
         if state > LEASED or (constant and state != UNKNOWN):
-            if run.learns and not only_new and (state == FETCHED or state == REVISITED):
+            if run.learns and not only_new and (state in (FETCHED, REVISITED)):
                 rank_page(s, page, source, links, False)
             continue
         if not has_room(s):

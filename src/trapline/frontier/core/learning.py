@@ -11,12 +11,10 @@ is found in the end. Other page ranks cost one comparison. Laws: docs/frontier.m
 from trapline.compiled.jit import helper, i8, void
 from trapline.frontier.core.discovery import change_key
 from trapline.frontier.layout import (
-    FETCHED,
     FRONT,
     LEASED,
     NEXT_VISIT,
     READY,
-    REVISITED,
     UNKNOWN,
     WAITING,
     FrontierState,
@@ -69,7 +67,7 @@ def rank_in_turn(s: FrontierState) -> None:
         run.hand = run.hand + 1 if run.hand + 1 < run.pages else 0
         state = s.state[run.hand]
         ranked += state != UNKNOWN
-        if state == WAITING or state == LEASED:
+        if state in (WAITING, LEASED):
             change_key(s, run.hand, rank_page(s, run.hand, -1, 0, False))
         if ranked == PAGES_IN_TURN:
             return
