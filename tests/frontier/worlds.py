@@ -60,6 +60,8 @@ class WebPage(NamedTuple):
 
     def value(self, column: str) -> float:
         """An input of a page rank of any name. -1 is also how `history` marks a page that the old crawl did not have."""
+        if column.endswith("_page"):
+            return 0.0  # a page that keeps a state: all pages share that of page 0
         return VALUES[zlib.crc32(f"{column} {self.inputs_seed}".encode()) % len(VALUES)]
 
 

@@ -227,6 +227,7 @@ def checked(rank: float) -> float:
 class NaiveFrontier:
     def __init__(self, page_rank: str, site_rank: str, rules: Any = None, seed: int = 0) -> None:
         self.rules = Rules() if rules is None else rules
+        self.hand = 0  # the last page that was looked at in turn
         self.page_rank = twin_of_page_rank(page_rank)
         self.site_rank = twin_of_site_rank(site_rank)
         self.next_visit_queues = "quality_sum" in self.site_rank.reads
@@ -422,6 +423,8 @@ class NaiveFrontier:
             self._choose()
         sites = [site for site in self._all_sites() if self._can_be_visited(site)]
         if sites:
+            if self.page_rank.learns:
+                self._check_best(sites)
             return self._visit(min(sites, key=self._competing_order))
         return Drained() if self._is_drained() else WaitUntil(self._soonest())
 
@@ -448,6 +451,31 @@ class NaiveFrontier:
 
     def _visit(self, site: int) -> Visit:
         return self._begin(site, self._next_visit(site, chosen=True), again=False)
+
+    def _check_best(self, sites: Sequence[int]) -> None:
+        for _ in range(8):
+            best = self._queue(min(sites, key=self._competing_order), chosen=True)[0]
+            own = self.pages[best]
+            old_rank, old_key = own.rank, own.key
+            self._rank_page(best, source=-1, links=0, is_new=False)
+            if own.key >= old_key:
+                own.rank = old_rank
+                return
+            self._changed(own.site)
+
+    def _learn(self, page: int) -> None:
+        """The page was fetched. Up to 8 discovered pages, in turn, are ranked again."""
+        self.page_rank.rank(self, page, page, 0, False)
+        looked_at = 0
+        for _ in range(min(len(self.pages), 64)):
+            self.hand = (self.hand + 1) % len(self.pages)
+            own = self.pages[self.hand]
+            looked_at += own.state != UNKNOWN
+            if own.state in (WAITING, LEASED):
+                self._rank_page(self.hand, source=-1, links=0, is_new=False)
+                self._changed(own.site)
+            if looked_at == 8:
+                return
 
     def _begin(self, site: int, pages: Sequence[int], again: bool) -> Visit:
         visit = Visit(self.visits, site, tuple(pages), self.now + self.rules.lease_s)
@@ -596,6 +624,8 @@ class NaiveFrontier:
             elif state in (WAITING, LEASED) and not self.page_rank.constant and not again:
                 self._rank_page(int(page), source, links, is_new=False)
                 self._changed(self.pages[page].site)
+            elif state in (FETCHED_PAGE, REVISITED) and self.page_rank.learns and not again:
+                self.page_rank.rank(self, int(page), source, links, False)
 
     def _discover_new(self, page: int, source: int, links: int) -> None:
         own = self.pages[page]
@@ -657,6 +687,8 @@ class NaiveFrontier:
         if result == FETCHED:
             lease.fetched = True
             self._leave(page, FETCHED_PAGE)
+            if self.page_rank.learns and not lease.again:
+                self._learn(page)
             self._discover(links, source=page, links=len(links), again=lease.again)
         elif result == FAILED:
             self._fail(lease, page)

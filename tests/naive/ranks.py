@@ -35,6 +35,7 @@ class PageRank(NamedTuple):
     scores: str | None = None  # the column that takes the caller's scores
     batched: bool = False  # whether every batch is chosen by fresh scores
     hands_on: str = ""  # the column of which a link carries a share
+    learns: bool = False  # whether it is called for fetched pages too
 
 
 class SiteRank(NamedTuple):
@@ -78,6 +79,42 @@ def cash(frontier: Any, page: int, source: int, links: int, is_new: bool) -> flo
     if source >= 0:
         columns["cash"] += columns_of(frontier, source)["cash"] / links
     return columns["cash"]
+
+
+def learned_cash(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
+    """Cash, and what the fetched pages of two groups have more than all fetched pages: those of the page's directory, and
+    those found from the directory that found the page. A group of which few pages were fetched gets a bonus."""
+    own = columns_of(frontier, page)
+    if is_new:
+        own["cash"] = 1.0
+        if source >= 0 and columns_of(frontier, source).get("was_fetched"):
+            own["finding_page"] = columns_of(frontier, source)["directory_page"]
+    if source == page and links == 0:
+        own["was_fetched"] = 1.0
+        arrived = own["cash"]
+    else:
+        share = columns_of(frontier, source)["cash"] / links if source >= 0 else 0.0
+        own["cash"] += share
+        arrived = share if own.get("was_fetched") else 0.0
+    everything = [(0, "all"), (int(own["directory_page"]), "own")]
+    everything += [(int(own["finding_page"]), "found")] if "finding_page" in own else []
+    for keeper, group in everything:
+        state = columns_of(frontier, keeper)
+        state[f"{group}_cash"] = state.get(f"{group}_cash", 0.0) + arrived
+        state[f"{group}_fetched"] = state.get(f"{group}_fetched", 0.0) + (source == page and links == 0)
+    sums = [
+        (columns_of(frontier, at).get(f"{of}_cash", 0.0), columns_of(frontier, at).get(f"{of}_fetched", 0.0))
+        for at, of in everything
+    ]
+    (cash_of_all, number_of_all), *groups = sums
+    mean = (cash_of_all + 1.0) / (number_of_all + 1.0)
+    groups += [(1e12 * mean, 1e12)] if len(groups) == 1 else []
+    (own_cash, own_number), (found_cash, found_number) = groups
+    bonus = 0.3 / (1.0 + own_number) + 0.1 / (1.0 + found_number)
+    learned = 0.1 * ((own_cash - own_number * mean) / (own_number + 3.0)) + 0.3 * (
+        (found_cash - found_number * mean) / (found_number + 3.0)
+    )
+    return own["cash"] + learned + max(0.0, mean - 1.0) * bonus
 
 
 def last_score(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
@@ -150,6 +187,7 @@ PAGE_RANKS = {
     "depth": PageRank(constant=True, rank=shallow_first),
     "backlink-count": PageRank(constant=False, rank=links_seen),
     "opic": PageRank(constant=False, rank=cash, hands_on="cash"),
+    "opic-by-directory": PageRank(False, learned_cash, inputs=("directory_page",), hands_on="cash", learns=True),
     "batch-pagerank": PageRank(constant=True, rank=last_score, scores="score", batched=True),
     "partial-pagerank": PageRank(constant=False, rank=score_or_estimate, scores="score"),
     "historical-pagerank-omniscient": PageRank(True, old_or_known, inputs=("history", "pagerank")),

@@ -178,6 +178,7 @@ class OneQueue:
         self.ranks: dict[int, float] = {}
         self.heap: list[tuple[float, int, int]] = []
         self.fetched: list[int] = []
+        self.hand = 0
 
     def order(self) -> list[int]:
         for page in self.graph.home.tolist():
@@ -185,11 +186,13 @@ class OneQueue:
         while self.heap:
             key, _, page = heapq.heappop(self.heap)
             if page not in self.fetched and -key == self.ranks[page]:
-                self.fetch(page)
+                self.fetch(self.checked(page) if self.page_rank.learns else page)
         return self.fetched
 
     def process_links(self, page: int, source: int, links: int) -> None:
         if page in self.fetched or (page in self.ranks and self.page_rank.constant):
+            if self.page_rank.learns:
+                self.page_rank.function(self.view, page, source, links, False)
             return
         is_new = page not in self.ranks
         if is_new:
@@ -201,8 +204,34 @@ class OneQueue:
         self.ranks[page] = rank
         heapq.heappush(self.heap, (-rank, self.view.page.serial[page], page))
 
+    def checked(self, page: int) -> int:
+        """The best page after up to 8 pages, each the best, were ranked again (docs/frontier.md, Y3)."""
+        for _ in range(8):
+            rank = self.page_rank.function(self.view, page, -1, 0, False)
+            if rank >= self.ranks[page]:
+                break
+            self.push(page, rank)
+            _key, _, page = min(
+                entry for entry in self.heap if entry[2] not in self.fetched and -entry[0] == self.ranks[entry[2]]
+            )
+        return page
+
+    def learn(self, page: int) -> None:
+        """Up to 8 known pages, in turn, are ranked again (Y1)."""
+        self.page_rank.function(self.view, page, page, 0, False)
+        known = 0
+        for _ in range(min(self.graph.pages, 64)):
+            self.hand = (self.hand + 1) % self.graph.pages
+            known += self.hand in self.ranks
+            if self.hand in self.ranks and self.hand not in self.fetched:
+                self.push(self.hand, self.page_rank.function(self.view, self.hand, -1, 0, False))
+            if known == 8:
+                break
+
     def fetch(self, page: int) -> None:
         self.fetched.append(page)
+        if self.page_rank.learns:
+            self.learn(page)
         links = self.graph.targets_of(page).tolist()
         for link in links:
             self.process_links(link, page, len(links))

@@ -14,6 +14,7 @@ from trapline.compiled.jit import helper, i8, kernel, void
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier.core import kernels
 from trapline.frontier.core.core import Core
+from trapline.frontier.core.learning import learn_page
 from trapline.frontier.journal import Call
 from trapline.frontier.layout import (
     BY_DELAY,
@@ -139,6 +140,8 @@ def rank_one(s: FrontierState, page: int, source: int, links: int, met: Array, k
     if met[page] == NOT_MET or (met[page] == RANKED and not s.run[0].constant):
         keys[page] = rank_page(s, page, source, links, met[page] == NOT_MET)
         met[page] = RANKED
+    elif met[page] == HAD and s.run[0].learns:
+        rank_page(s, page, source, links, False)
 
 
 @kernel(i8(i8, i8, Pages, i8, Pages, Times))
@@ -147,6 +150,8 @@ def rank_links(handle: int, source: int, pages: Array, n: int, met: Array, keys:
     s: FrontierState = recall(handle)
     rank_one(s, source, -1, 0, met, keys)
     met[source] = HAD
+    if s.run[0].learns:
+        learn_page(s, source)
     for i in range(n):
         if pages[i] >= 0:
             rank_one(s, pages[i], source, n, met, keys)

@@ -18,7 +18,7 @@ from trapline.frontier.rules import Rules
 if TYPE_CHECKING:
     from trapline.strategies import Strategy
 
-FORMAT = 3
+FORMAT = 4
 _FOLDER = ArrayFolder("frontier.json", "snapshot")
 
 

@@ -13,9 +13,11 @@ from trapline.frontier.layout import (
     DEEPEST,
     DYNAMIC,
     ELSEWHERE,
+    FETCHED,
     FIFO,
     FRONT,
     LEASED,
+    REVISITED,
     UNKNOWN,
     WAITING,
     Array,
@@ -125,6 +127,8 @@ def process_links(s: FrontierState, source: int, pages: Array, n: int, only_new:
             continue
         state = s.state[page]
         if state > LEASED or (constant and state != UNKNOWN):
+            if run.learns and not only_new and (state in (FETCHED, REVISITED)):
+                rank_page(s, page, source, links, False)
             continue
         if not has_room(s):
             run.resume = i + 1

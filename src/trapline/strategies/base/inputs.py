@@ -258,6 +258,8 @@ def inputs_for(
 
 def _of_urls(name: str, graph: Graph) -> Floats:
     """Return an input that the URLs of the graph give."""
+    if name == "directory_page" and graph.urls is None:
+        return first_pages(graph.site)  # without URLs, nothing is known of a page but its site
     urls = decoded(_urls(graph, f"the input {name!r} of the page rank"))
     if name in FEATURES:
         return feature_values(name, urls)

@@ -16,7 +16,6 @@ from trapline.frontier.layout import (
     Array,
 )
 from trapline.frontier.ranking import PAGE_RANK, SITE_RANK
-from trapline.strategies.base.url_inputs import STATE_PAGES
 
 READS = {
     "waiting": READS_WAITING,
@@ -41,7 +40,8 @@ class PageRank:
     the same rank (0), so that a list can be the queue. `scores`: the column for the scores of all pages; the caller
     computes them from the pages fetched so far, whenever they are due. `batched`: scores are due before every batch is
     chosen. `hands_on`: the column that a page splits among its links, so that links from another partition can carry
-    their shares.
+    their shares. `learns`: the rank is also called when a page was fetched (`source` is the page itself, `links` 0), and
+    at links to fetched pages; what it learns there may change the ranks of other pages (frontier/core/learning.py).
     """
 
     name: str
@@ -53,6 +53,7 @@ class PageRank:
     scores: str = ""
     batched: bool = False
     hands_on: str = ""
+    learns: bool = False
 
     def __post_init__(self) -> None:
         _check_function(self.name, self.function, PAGE_RANK, "page_rank")
@@ -70,8 +71,8 @@ class PageRank:
 
     @property
     def page_columns(self) -> tuple[int, ...]:
-        """Indices of the columns that hold page numbers, which are valid in one frontier only."""
-        return tuple(self.columns.index(name) for name in self.inputs if name in STATE_PAGES)
+        """Indices of the columns that hold page numbers, which are valid in one frontier only: their names end in `_page`."""
+        return tuple(at for at, name in enumerate(self.columns) if name.endswith("_page"))
 
     @property
     def handed_on(self) -> int:
@@ -119,6 +120,7 @@ class Strategy:
         run[0].constant = int(self.page.constant or self.page.fifo)
         run[0].scores = bool(self.page.scores)
         run[0].batched = self.page.batched
+        run[0].learns = self.page.learns
         # Among pages of equal rank the best page is the oldest one, so its serial is enough and no heap by age is needed.
         run[0].ages = "oldest" in self.site.reads and not self.page.fifo
         if "oldest" in self.site.reads and self.page.fifo:
