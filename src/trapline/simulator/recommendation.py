@@ -7,19 +7,22 @@ it was chosen. This module reads no files and shows nothing.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from itertools import product
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trapline.defaults import CONNECTIONS, DELAY_S, PER_CONNECTION, TRIED_PER_CONNECTION
 from trapline.errors import ConfigError
 from trapline.progress import CalledSteps
 from trapline.refresh.replay.replayer import Estimate, estimate
 from trapline.simulator.arena import Arena
 from trapline.simulator.conditions import CrawlConditions
 from trapline.simulator.log import fetched
+from trapline.simulator.settings import SimulationSettings
 from trapline.strategies.base.chosen import Chosen
 
 Floats = NDArray[np.float64]
@@ -278,6 +281,43 @@ def nearest_to(usual: Number, given: Sequence[Number]) -> Number:
     (1, 200)
     """
     return min(given, key=lambda one: abs((one or math.inf) - usual))
+
+
+@dataclass(frozen=True, slots=True)
+class TriedConditions:
+    """The conditions under which every strategy is tried: the combinations of r, k and w."""
+
+    every: list[CrawlConditions]
+    default: CrawlConditions
+    """with the default r, k and w, or the nearest to them that the user allows"""
+
+    @classmethod
+    def of(cls, budget: CrawlBudget, connections: Sequence[int], given: Mapping[str, Any]) -> "TriedConditions":
+        """Return the conditions for one number of connections, the most to open, or for a list of numbers.
+
+        `given`: other settings of simulated crawls by name. `delay` and `per_connection` are sequences.
+        """
+        pages, delays = given["per_connection"], given["delay"]
+        default = nearest_to(CONNECTIONS, connections), nearest_to(PER_CONNECTION, pages), nearest_to(DELAY_S, delays)
+        if budget.time_s is None and pages == TRIED_PER_CONNECTION:
+            pages = (
+                PER_CONNECTION,
+            )  # without a limit of time, one page per visit is hardly ever worse, and takes for ever
+        if budget.time_s is not None and len(connections) == 1:
+            connections = tried_connections(connections[0])
+        every = [_conditions(given, *values) for values in product(connections, pages, delays)]
+        return cls(every, _conditions(given, *default))
+
+    def setting(self, chosen: Chosen) -> CrawlSetting:
+        return CrawlSetting(chosen, self.default)
+
+    def settings(self, every: Sequence[Chosen]) -> list[CrawlSetting]:
+        return [CrawlSetting(chosen, conditions) for chosen, conditions in product(every, self.every)]
+
+
+def _conditions(given: Mapping[str, Any], connections: int, per_connection: int, delay: float) -> CrawlConditions:
+    values = {"connections": connections, "per_connection": per_connection, "delay": delay}
+    return SimulationSettings(**{**given, **values}).conditions()
 
 
 def live_only(every: Iterable[Chosen]) -> list[Chosen]:

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from trapline.cli.options.values import GRAPH_PATH, NameOrFile, count, seconds, 
 from trapline.cli.simulate.arena import opened
 from trapline.cli.terminal.progress import compile_crawl, compile_ranks
 from trapline.cli.terminal.scoreboard import web_name
-from trapline.defaults import CONNECTIONS, DELAY_S, PER_CONNECTION, STRATEGY
+from trapline.defaults import CONNECTIONS, STRATEGY, TRIED_PER_CONNECTION
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_json, write_text
 from trapline.terminal import say, say_json, say_text
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from trapline.simulator.recommendation import CrawlBudget, CrawlSetting, Recommendation, Trials
     from trapline.strategies.base.chosen import Chosen
 
-TRIED_PER_CONNECTION = (PER_CONNECTION, 1, 100)
 PAGE, JSON, SEEDS = "recommend.html", "recommend.json", "seeds.txt"
 _SHOWN_URLS = 3  # seeds on the command line; more of them are in a file
 _CHOSEN = ("connections", "delay_s", "per_connection")  # in the command in any case
@@ -122,57 +120,19 @@ def recommend(
     Prints the advice with the command to crawl by, and writes recommend.html, recommend.json and the seeds. A TIME is in seconds or has a
     unit: 250ms, 2min, 1h. A SHARE is 0.05 or 5%. Defaults are in brackets.
     """
+    from trapline.simulator.recommendation import TriedConditions
     from trapline.simulator.recommendation import recommend as search
 
     _check_folder(output)
-    plans = _Plans(request, given)
+    plans = TriedConditions.of(request.budget, request.connections, given)
     every = _candidates(strategies, plans.default)
-    default, first = (_chosen(name, plans.default) for name in (STRATEGY, "breadth-first"))
-    compile_ranks([*every, default, first])
+    references = [_chosen(name, plans.default) for name in (STRATEGY, "breadth-first")]
+    compile_ranks([*every, *references])
     compile_crawl()
     arena = opened(graph, plans.default)
-    settings = plans.settings(every)
-    found = search(arena, request.simulated, settings, plans.setting(default), plans.setting(first), draws)
+    default, first = (plans.setting(chosen) for chosen in references)
+    found = search(arena, request.simulated, plans.settings(every), default, first, draws)
     _close(found, arena.web, graph, request, output, as_json)
-
-
-class _Plans:
-    """The conditions of all crawls: r, k and w to try, and the defaults among them."""
-
-    def __init__(self, request: Request, given: dict[str, Any]) -> None:
-        from trapline.simulator.recommendation import nearest_to, tried_connections
-
-        self._given = given
-        timed = request.budget.time_s is not None
-        connections = request.connections
-        if len(connections) == 1 and timed:
-            connections = tuple(tried_connections(connections[0]))
-        pages = given["per_connection"]
-        usual = (
-            nearest_to(CONNECTIONS, connections),
-            nearest_to(PER_CONNECTION, pages),
-            nearest_to(DELAY_S, given["delay"]),
-        )
-        if not timed and pages == TRIED_PER_CONNECTION:
-            pages = (PER_CONNECTION,)  # without a limit of time, one page per visit is never worse, and takes for ever
-        self._tried = [self._conditions(*values) for values in product(connections, pages, given["delay"])]
-        self.default = self._conditions(*usual)
-
-    def _conditions(self, connections: int, per_connection: int, delay: float) -> "CrawlConditions":
-        from trapline.simulator.settings import SimulationSettings
-
-        values = {"connections": connections, "per_connection": per_connection, "delay": delay}
-        return SimulationSettings(**(self._given | values)).conditions()
-
-    def setting(self, chosen: "Chosen") -> "CrawlSetting":
-        from trapline.simulator.recommendation import CrawlSetting
-
-        return CrawlSetting(chosen, self.default)
-
-    def settings(self, every: "Sequence[Chosen]") -> "list[CrawlSetting]":
-        from trapline.simulator.recommendation import CrawlSetting
-
-        return [CrawlSetting(chosen, conditions) for chosen, conditions in product(every, self._tried)]
 
 
 def _candidates(names: Sequence[str], conditions: "CrawlConditions") -> "list[Chosen]":
