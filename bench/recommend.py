@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trapline.api.simulation import chosen_strategies
-from trapline.cli.warmup import compile_all
+from trapline.cli.terminal.progress import compile_crawl, compile_ranks
 from trapline.defaults import CONNECTIONS, DELAY_S, STRATEGY, TRIED_PER_CONNECTION
 from trapline.graph import Graph, generate, load_graph
 from trapline.refresh import estimate
@@ -78,7 +78,9 @@ def row(name: str, web: Graph) -> Row:
     given = {"delay": (DELAY_S,), "per_connection": TRIED_PER_CONNECTION}
     plans = TriedConditions.of(CrawlBudget(time_s=1.0), (CONNECTIONS,), given)
     arena = arena_of(web, plans.default)
-    every = plans.settings(live_only(chosen_strategies(None, plans.default)))
+    strategies = live_only(chosen_strategies(None, plans.default))
+    compile_ranks(strategies)
+    every = plans.settings(strategies)
     default, first = (
         next(one for one in every if is_default(one, which, plans)) for which in (STRATEGY, "breadth-first")
     )
@@ -122,7 +124,7 @@ def judged(name: str, arena: Arena, found: Recommendation, every: list[CrawlSett
 
 
 def main() -> None:
-    compile_all()
+    compile_crawl()
     print("| graph | budget | advice | settings | gain over the default, points | regret of the advice, % | of the default, % "
           "| of breadth-first, % | run time of the advice / of all settings on 5 draws |")  # fmt: skip
     print("|---|---|---|---|---|---|---|---|---|")
