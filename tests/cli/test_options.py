@@ -249,7 +249,7 @@ def test_a_printed_number_parses_to_the_same_number(kind: Number, number: float)
 # ---- help
 
 
-@pytest.mark.parametrize("command", ["simulate", "compare"])
+@pytest.mark.parametrize("command", ["simulate", "compare", "recommend"])
 def test_every_option_is_explained_in_one_line_of_120(
     command: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,7 +263,7 @@ def test_every_option_is_explained_in_one_line_of_120(
     assert all(any(flag in line.split() for line in said.splitlines()) for flag in flags)
 
 
-@pytest.mark.parametrize("command", ["simulate", "compare", "demo"])
+@pytest.mark.parametrize("command", ["simulate", "compare", "recommend", "demo"])
 def test_the_help_of_a_command_imports_nothing_heavy(command: str) -> None:
     import subprocess
     import sys

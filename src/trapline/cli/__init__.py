@@ -25,6 +25,10 @@ COMMANDS = {
     ),
     "simulate": Lazy("trapline.cli.simulate.command:simulate", "Crawl a graph in simulated time."),
     "compare": Lazy("trapline.cli.simulate.compare:compare", "Compare strategies on a graph, in simulated time."),
+    "recommend": Lazy(
+        "trapline.cli.simulate.recommend:recommend",
+        "Recommend strategy and connections for a budget, from a known graph.",
+    ),
     "report": Lazy("trapline.cli.crawl.report:report", "Write an HTML report of a crawl, or a comparison of several."),
     "export": Lazy(
         "trapline.cli.crawl.export_command:export", "Export tables of a crawl as Parquet, CSV or JSON Lines."

@@ -50,6 +50,11 @@ class Arena:
         """Return the arena with other connections, rules or network, and the same web, servers and values."""
         return replace(self, conditions=conditions, network=conditions.world.network(conditions.rules.delay_s))
 
+    def sampled(self, seed: int) -> "Arena":
+        """Return the arena with servers of another seed, which is also the seed of strategies and failures."""
+        servers = self.conditions.world.servers_of(self.web, seed)
+        return replace(self, conditions=replace(self.conditions, seed=seed), servers=servers)
+
     @property
     def measure(self) -> tuple[NDArray[np.float64] | None, str | None]:
         """Values that crawls are judged by besides PageRank, and their name; None: PageRank alone."""
@@ -57,8 +62,8 @@ class Arena:
             return None, None
         return self.quality, self.conditions.quality
 
-    def crawl(self, chosen: Chosen, label: str = "crawling") -> SimulatedCrawl:
-        return self._crawl(chosen, label, self.conditions.connections, self.network)
+    def crawl(self, chosen: Chosen, label: str = "crawling", until_s: float = math.inf) -> SimulatedCrawl:
+        return self._crawl(chosen, label, self.conditions.connections, self.network, until_s)
 
     def reference_rate(self, chosen: Chosen, label: str = "crawling") -> float | None:
         """Return the pages per second of one connection with unlimited bandwidth, the reference of the speed-up.
@@ -70,7 +75,9 @@ class Arena:
         unlimited = replace(self.network, bandwidth=math.inf)
         return timing.rate(self._crawl(chosen, f"{label}, one connection", 1, unlimited).log)
 
-    def _crawl(self, chosen: Chosen, label: str, connections: int, network: Network) -> SimulatedCrawl:
+    def _crawl(
+        self, chosen: Chosen, label: str, connections: int, network: Network, until_s: float = math.inf
+    ) -> SimulatedCrawl:
         """Run one crawl. Errors in a strategy from a user's file are reported as errors of that file."""
         given, strategy = self.conditions, chosen.strategy
         with self.steps.counted(label, "pages") as progress, chosen.blamed():
@@ -84,6 +91,7 @@ class Arena:
                 network=network,
                 seeds=self.seeds,
                 most=given.max_pages,
+                until_s=until_s,
                 inputs=inputs_for(strategy, self.web, self.pagerank, self.quality, self.history, given.seed),
                 seed=given.seed,
                 progress=progress,

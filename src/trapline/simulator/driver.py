@@ -6,6 +6,7 @@ docs/simulator.md defines what it computes, and tests/simulator/test_driver.py c
 """
 
 import itertools
+import math
 import time
 from dataclasses import dataclass
 
@@ -236,18 +237,20 @@ def simulate(
     network: Network | None = None,
     seeds: Array | None = None,
     most: int | None = None,
+    until_s: float = math.inf,
     inputs: dict[str, Array] | None = None,
     seed: int = 0,
     progress: CountCallback | None = None,
 ) -> SimulatedCrawl:
-    """Crawl the graph in virtual time, from its home pages or from `seeds`. Calls `progress(pages fetched, most)` from
-    time to time."""
+    """Crawl the graph in virtual time, from its home pages or from `seeds`, until `most` pages are fetched or `until_s` has
+    passed. Calls `progress(pages fetched, most)` from time to time."""
     servers, network = servers or constant_servers(1.0), network or Network()
     servers.check(graph)
     _check_lease(rules, servers, network)
     _check(graph, strategy, inputs or {}, connections, most)
     start = _seeds(graph, seeds)
     run = begin(graph, strategy, rules, start, connections, servers, network, inputs or {}, seed)
+    run.world.clock["until"] = until_s
     goal = graph.pages if most is None else min(most, graph.pages)
     passed = processor_clock()
     answer = run.until(goal, progress)

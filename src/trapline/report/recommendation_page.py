@@ -1,0 +1,224 @@
+"""The advice on a crawl, for people: sentences, numbers, a plot, and the HTML page that holds them.
+
+This module turns a recommendation into text, and knows neither files nor options.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+
+import numpy as np
+
+from trapline.refresh import Estimate
+from trapline.report.chart import Axis, Chart, ChartLine, axis
+from trapline.report.html import Headline, PageFrame, filled, head_cell, headline, number_cell
+from trapline.report.table import HIGH, NEITHER, Column
+from trapline.simulator.recommendation import CrawlBudget, Recommendation, Trials, is_clear
+from trapline.units import counted, duration, time_unit
+
+_WHOLE_WEB = 0.5  # share of the known pages from which a budget says little about a larger web
+
+
+def points(gain: Estimate) -> str:
+    """Format a gain in percentage points.
+
+    >>> points(Estimate(0.031, 0.002)), points(Estimate(-0.5, None))
+    ('+3.10 ± 0.20', '-50.00')
+    """
+    return f"{gain.mean * 100:+.2f}" + ("" if gain.ci is None else f" ± {gain.ci * 100:.2f}")
+
+
+def advice(found: Recommendation) -> list[str]:
+    """Return the advice as sentences."""
+    advised, budget = found.advised, budget_text(found.budget)
+    fetched = f"Within {budget}, it fetches {advised.mean:.1%} of the PageRank of the graph"
+    over_first = f"{_more(advised, found.breadth_first)} than breadth-first"
+    if found.keeps_default:
+        sentences = [f"Keep the default, {advised.setting.label}.", f"{fetched}, {over_first}.", *_nearest(found)]
+    else:
+        sentences = [
+            f"Crawl with {advised.setting.label}.",
+            f"{fetched}: {_more(advised, found.default)} than the default, and {over_first}.",
+        ]
+        if not is_clear(advised.gain_over(found.default)):
+            sentences.append(
+                "The gain over the default may be chance, because its interval contains 0; more --draws can tell."
+            )
+    if found.covers_all:
+        sentences.append(
+            "The budget is enough for everything, so settings differ only in how soon: compare them with a smaller budget."
+        )
+    return sentences
+
+
+def _nearest(found: Recommendation) -> list[str]:
+    """Return how the best other setting compares with the default, if there is another."""
+    others = [trials for trials in found.best if trials is not found.default]
+    if not others:
+        return []
+    gain = points(others[0].gain_over(found.default))
+    return [f"No other setting is better; the nearest, {others[0].setting.label}, differs by {gain} points."]
+
+
+def _more(one: Trials, other: Trials) -> str:
+    return f"{points(one.gain_over(other))} percentage points more"
+
+
+def budget_text(budget: CrawlBudget) -> str:
+    pages = "" if budget.pages is None else counted(budget.pages, "page")
+    return " and ".join(filter(None, (pages, "" if budget.time_s is None else duration(budget.time_s))))
+
+
+def grounds(found: Recommendation, pages: int, sites: int, servers: str, sample: float = 1.0) -> list[str]:
+    """Return what the advice rests on, as sentences."""
+    draws = len(found.advised.shares)
+    share = float(np.mean(found.default.pages)) / pages
+    sentences = [
+        f"The {counted(pages, 'page')} on {counted(sites, 'site')} of the graph, and their PageRank in it. Pages that it does not have "
+        "count for nothing."
+    ]
+    if sample < 1.0:
+        sentences.append(
+            f"The graph is taken as a sample of {sample:.3g} of the pages, and the budget is that share of yours: the rest of the web is "
+            "assumed to be like the sample."
+        )
+    elif share > _WHOLE_WEB:
+        sentences.append(
+            f"The budget is enough for {share:.0%} of the known pages. If the graph is only a part of the web that you will crawl, say "
+            "which part (--sample), or the advice is about the wrong end of the crawl."
+        )
+    sentences.append(
+        f"Servers from the model {servers!r}, not measured on these sites. The intervals (95 %) cover {counted(draws, 'draw')} of "
+        "servers, failures and random choices that the search had not seen. They do not cover pages that are not known."
+    )
+    return sentences
+
+
+def how_compared(found: Recommendation) -> str:
+    return (
+        f"The search compared {counted(found.settings, 'setting')}: all on one draw of servers, the better ones on more. "
+        f"These are the results on {counted(len(found.advised.shares), 'new draw')}. Gains are in percentage points, with 95 % "
+        f"intervals, compared draw by draw. All in all {counted(found.crawls, 'crawl')}."
+    )
+
+
+# ---- Numbers.
+
+
+def recommendation_columns(found: Recommendation) -> list[Column]:
+    """Return the numbers of the best settings, one row for each, best first."""
+    rows = found.best
+    fetched = "Share of the PageRank of the graph that was fetched within the budget."
+    return [
+        _column("PageRank %", fetched, [trials.mean * 100 for trials in rows], "{:.2f}".format, HIGH),
+        _gains("over default", "the default settings", [trials.gain_over(found.default) for trials in rows]),
+        _gains("over breadth-first", "breadth-first", [trials.gain_over(found.breadth_first) for trials in rows]),
+        _column("pages", "Pages fetched, on average.", _means(trials.pages for trials in rows), "{:,.0f}".format),
+        _column("time", "Time until the last page, on average.", _means(trials.seconds for trials in rows), duration),
+    ]
+
+
+def _means(every: Iterable[Sequence[float]]) -> list[float]:
+    return [float(np.mean(values)) for values in every]
+
+
+def _gains(name: str, other: str, gains: Sequence[Estimate]) -> Column:
+    about = (
+        f"How much more of the PageRank was fetched than with {other}, in percentage points, with its 95 % interval."
+    )
+    values: list[float | None] = [gain.mean * 100 for gain in gains]
+    return Column("", name, about, values, [points(gain) for gain in gains], NEITHER)
+
+
+def _column(
+    name: str, about: str, values: Sequence[float], text: Callable[[float], str], better: int = NEITHER
+) -> Column:
+    return Column("", name, about, list(values), list(map(text, values)), better)
+
+
+def recommendation_table(found: Recommendation) -> str:
+    """Return the table for a terminal."""
+    numbers = recommendation_columns(found)
+    columns = [["setting", *(name_of(found, trials) for trials in found.best)]]
+    columns += [[column.name, *column.texts] for column in numbers]
+    widths = [max(map(len, column)) for column in columns]
+    return "\n".join(
+        "  ".join((f"{name:{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))))
+        for name, *cells in zip(*columns, strict=True)
+    )
+
+
+def name_of(found: Recommendation, trials: Trials) -> str:
+    """Return the setting, and whether it is the advice or the default."""
+    marks = [word for word, one in (("advice", found.advised), ("default", found.default)) if one is trials]
+    return trials.setting.label + (f" ({', '.join(marks)})" if marks else "")
+
+
+# ---- The plot and the page.
+
+
+def budget_chart(found: Recommendation) -> Chart:
+    """Return the PageRank fetched against the budget used, for the advice and what it is compared with."""
+    x_axis, end = _budget_axis(found.budget)
+    shown = list(dict.fromkeys(map(id, (found.advised, found.default, found.breadth_first))))
+    trials = [next(one for one in found.best if id(one) == key) for key in shown]
+    lines = [_line(index, name_of(found, one), one, end) for index, one in enumerate(trials)]
+    top = max(float(line.y.max()) for line in lines)
+    return Chart(
+        "recommend", "PageRank fetched", "", x_axis, axis("PageRank fetched (% of the graph)", top, "%"), lines
+    )
+
+
+def _line(index: int, name: str, trials: Trials, end: float) -> ChartLine:
+    curve = np.mean(trials.curves, 0) * 100
+    return ChartLine(index, name, np.linspace(0.0, end, len(curve)), curve, f"{trials.mean:.1%}")
+
+
+def _budget_axis(budget: CrawlBudget) -> tuple[Axis, float]:
+    if budget.time_s is None:
+        end = float(budget.pages or 0)
+        return axis("pages fetched", end, tight=True), end
+    unit = time_unit(budget.time_s)
+    end = budget.time_s / unit.seconds
+    return axis(f"time ({unit.name})", end, tight=True), end
+
+
+def recommendation_page(
+    found: Recommendation, title: str, subtitle: str, command: str, why: Sequence[str], settings: Mapping[str, object]
+) -> str:
+    numbers = recommendation_columns(found)
+    chart = budget_chart(found)
+    return filled(
+        "recommend.html",
+        PageFrame(title, subtitle, settings, "As options that can be typed.", numbers),
+        [chart],
+        0,
+        headlines="\n".join(map(headline, _headlines(found))),
+        advice=escape(" ".join(advice(found))),
+        command=escape(command),
+        how_compared=escape(how_compared(found)),
+        table=_html_table(found, numbers),
+        grounds="\n".join(f"<li>{escape(sentence)}</li>" for sentence in why),
+    )
+
+
+def _headlines(found: Recommendation) -> list[Headline]:
+    over = ((found.default, "the default"), (found.breadth_first, "breadth-first"))
+    gains = [
+        Headline(points(found.advised.gain_over(one)), "points", f"more than {name}")
+        for one, name in over
+        if one is not found.advised
+    ]
+    first = Headline(f"{found.advised.mean:.1%}", "of the PageRank", f"within {budget_text(found.budget)}")
+    return [first, *gains]
+
+
+def _html_table(found: Recommendation, numbers: Sequence[Column]) -> str:
+    names = "".join(map(head_cell, numbers))
+    head = f'<th class="strategy" scope="col" data-first="ascending"><button type="button">setting</button></th>{names}'
+    rows = "\n".join(_html_row(at, name_of(found, trials), numbers) for at, trials in enumerate(found.best))
+    return f'<table>\n<thead>\n<tr class="names">{head}</tr>\n</thead>\n<tbody>\n{rows}\n</tbody>\n</table>'
+
+
+def _html_row(at: int, name: str, numbers: Sequence[Column]) -> str:
+    cells = "".join(number_cell(at, column) for column in numbers)
+    return f'<tr><th class="strategy" scope="row" data-value="{escape(name)}">{escape(name)}</th>{cells}</tr>'

@@ -1,0 +1,142 @@
+"""The search for the best settings: its advice holds on draws that it has not seen, and never breaks the user's limits."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from trapline.defaults import TRIED_PER_CONNECTION
+from trapline.errors import ConfigError
+from trapline.graph import generate
+from trapline.report.recommendation_page import advice, grounds, recommendation_table
+from trapline.simulator.arena import Arena, arena_of
+from trapline.simulator.recommendation import (
+    ROUNDS,
+    CrawlBudget,
+    CrawlSetting,
+    Recommendation,
+    Trials,
+    TriedConditions,
+    Trier,
+    live_only,
+    nearest_to,
+    needs_future,
+    planned_crawls,
+    recommend,
+)
+from trapline.strategies.base.chosen import named, ready
+
+PAGES, SITES, DRAWS = 400, 20, 3
+GIVEN = {"delay": (15.0,), "per_connection": TRIED_PER_CONNECTION}
+MINUTE = CrawlBudget(time_s=60.0)
+
+
+def conditions(budget: CrawlBudget, connections: Sequence[int] = (10,), **given: object) -> TriedConditions:
+    return TriedConditions.of(budget, connections, GIVEN | given)
+
+
+def arena(plans: TriedConditions) -> Arena:
+    return arena_of(generate(PAGES, SITES, seed=2), plans.default)
+
+
+def setting(name: str, plans: TriedConditions) -> CrawlSetting:
+    return plans.setting(ready(named(name), "opic", False))
+
+
+def searched(budget: CrawlBudget, *names: str, **given: object) -> Recommendation:
+    plans = conditions(budget, **given)
+    every = [ready(named(name), "opic", False) for name in names]
+    default, first = setting("crawl-ability", plans), setting("breadth-first", plans)
+    return recommend(arena(plans), budget, plans.settings(every), default, first, DRAWS)
+
+
+def crawled(one: CrawlSetting, budget: CrawlBudget, plans: TriedConditions, draws: Sequence[int]) -> Trials:
+    trials = Trials(one)
+    Trier(arena(plans), budget, lambda _: None).add(trials, draws)
+    return trials
+
+
+def test_a_budget_without_a_limit_is_refused() -> None:
+    with pytest.raises(ConfigError, match="give --time, --pages or both"):
+        CrawlBudget()
+
+
+def test_no_crawl_exceeds_the_budget() -> None:
+    budget = CrawlBudget(time_s=90.0, pages=60)
+    found = searched(budget, "breadth-first", "opic")
+    for trials in found.best:
+        assert max(trials.seconds) <= 90.0 and max(trials.pages) <= 60
+        assert all(0.0 < share < 1.0 for share in trials.shares)
+
+
+def test_a_crawl_that_ends_in_time_fetches_what_a_full_crawl_has_fetched_by_then() -> None:
+    plans = conditions(MINUTE)
+    one = setting("opic", plans)
+    (part,), (whole,) = (crawled(one, budget, plans, [0]).curves for budget in (MINUTE, CrawlBudget(time_s=6000.0)))
+    assert part[-1] == pytest.approx(crawled(one, MINUTE, plans, [0]).shares[0])
+    assert part[-1] <= whole[-1] and (part[1:] >= part[:-1]).all()
+
+
+def test_the_advice_is_judged_on_draws_that_the_search_has_not_seen() -> None:
+    found = searched(MINUTE, "breadth-first", "opic", "depth")
+    plans = conditions(MINUTE)
+    assert all(len(trials.shares) == DRAWS for trials in found.best)
+    again = crawled(found.advised.setting, MINUTE, plans, range(ROUNDS[-1], ROUNDS[-1] + DRAWS))
+    assert again.shares == found.advised.shares
+
+
+def test_the_advice_is_never_worse_than_the_default_on_these_draws() -> None:
+    for budget in (MINUTE, CrawlBudget(pages=100)):
+        found = searched(budget, "breadth-first", "opic", "random")
+        assert found.advised.mean >= found.default.mean
+        assert found.keeps_default == (found.advised is found.default)
+
+
+def test_the_advice_is_reproducible() -> None:
+    one, other = (searched(MINUTE, "opic", "breadth-first") for _ in range(2))
+    assert recommendation_table(one) == recommendation_table(other)
+
+
+def test_a_limit_on_pages_alone_does_not_vary_connections_and_pages_per_visit() -> None:
+    assert len(conditions(CrawlBudget(pages=9)).every) == 1
+    assert len(conditions(MINUTE).every) == 6  # 10 and 1 connections, three k
+    assert len(conditions(CrawlBudget(pages=9), per_connection=(1, 5)).every) == 2
+
+
+def test_the_delay_is_kept_and_every_setting_stays_within_what_the_user_allows() -> None:
+    plans = conditions(MINUTE, (8,), delay=(20.0,), per_connection=(2, 3))
+    assert {one.rules.delay_s for one in (*plans.every, plans.default)} == {20.0}
+    assert {one.rules.per_connection for one in plans.every} == {2, 3}
+    assert max(one.connections for one in plans.every) == 8
+    assert (plans.default.connections, plans.default.rules.per_connection) == (8, 3)
+    assert nearest_to(10, [0]) == 0
+
+
+def test_no_strategy_knows_the_pagerank_of_pages_that_are_not_fetched() -> None:
+    omniscient, opic = named("omniscient"), named("opic")
+    assert needs_future(omniscient) and live_only([omniscient, opic]) == [opic]
+
+
+def test_settings_that_make_the_same_crawl_are_crawled_once() -> None:
+    plans = conditions(MINUTE, (SITES, SITES + 50))
+    one, other = (setting("opic", TriedConditions([c], c)) for c in plans.every[:: len(TRIED_PER_CONNECTION)])
+    assert one.conditions.connections != other.conditions.connections
+    assert one.same_crawl(SITES) == other.same_crawl(SITES) and one.same_crawl(1000) != other.same_crawl(1000)
+    twice = searched(MINUTE, "crawl-ability", "quality", "quality+crawl-ability")
+    assert twice.settings == searched(MINUTE, "crawl-ability", "quality").settings
+
+
+def test_a_search_makes_no_more_crawls_than_planned() -> None:
+    found = searched(MINUTE, "breadth-first", "opic", "depth", "random")
+    assert 0 < found.crawls <= planned_crawls(found.settings, DRAWS, 2)
+
+
+def test_the_advice_says_when_the_budget_is_enough_for_everything() -> None:
+    found = searched(CrawlBudget(pages=PAGES), "breadth-first")
+    assert found.keeps_default and found.covers_all and "enough for everything" in " ".join(advice(found))
+
+
+def test_the_advice_says_that_it_rests_on_a_sample() -> None:
+    found = searched(CrawlBudget(pages=300), "breadth-first")
+    assert "--sample" in " ".join(grounds(found, PAGES, SITES, "measured"))
+    sampled = " ".join(grounds(found, PAGES, SITES, "measured", 0.1))
+    assert "sample of 0.1 of the pages" in sampled and "--sample" not in sampled
