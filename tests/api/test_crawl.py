@@ -20,6 +20,7 @@ import pytest
 
 from tests.crawler.small_server import NOT_FOUND, SmallServer, moved, page, small_server, text
 from trapline import crawl
+from trapline.api.keyword_errors import as_keywords
 from trapline.cli.crawl.options import SECTIONS, SETTINGS
 from trapline.cli.options.values import Number
 from trapline.crawler.engine.page_stream import MOST_READY
@@ -482,6 +483,32 @@ def test_settings_have_the_bounds_of_the_command_line() -> None:
 def test_mistakes_are_reported_when_the_crawl_is_made(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         crawl(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"seeds": "http://127.0.0.1:1/"}, "is a loopback address; give allow_private=True to connect"),
+        ({"seeds": "http://nowhere.invalid/", "hosts": {"nowhere.invalid": []}}, "give its address in a file with hosts=..."),
+        ({"seeds": "x.test", "no_robots": True}, "no_robots=True works for your own hosts only; name these hosts with own_hosts=HOST"),
+        ({"seeds": "x.test", "proxy_names": True}, "proxy_names=True has no effect without a proxy; also give proxy=URL"),
+        ({"seeds": "x.test", "batch_ahead": True}, "batch_min_active have no effect without batches; also give batch=..."),
+        ({"seeds": "x.test", "scope": "hots"}, "scope is 'hots'"),
+        ({"seeds": "x.test", "refresh": True, "refresh_rate": 0.0}, "refresh_rate=0 would refetch no page; give a rate above 0"),
+        ({"resume": "y", "seed": 3}, "seed cannot change with resume=...: "),
+    ],
+)  # fmt: skip
+def test_errors_name_keywords_and_no_options(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        list(crawl(**given))
+    assert said in str(raised.value) and "--" not in str(raised.value)
+
+
+def test_errors_keep_commands_and_options_without_a_keyword() -> None:
+    command = "continue it with trapline crawl --resume c"
+    assert as_keywords(command) == command
+    assert as_keywords("/my --folder--delay: with --processes 4") == "/my --folder--delay: with --processes 4"
+    assert as_keywords("continue with --resume c/d, or omit --header") == "continue with resume=c/d, or omit header"
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,49 @@ def test_the_first_page_that_linked_to_the_page_is_named(world: World, capsys: C
         assert f"; {len(linking) - 1} other fetched page" in text
 
 
+@pytest.fixture
+def robots_first(world: World, tmp_path: Path) -> tuple[Path, int]:
+    """A crawl whose first two visits to a site brought robots.txt alone, as from a server that allows one request per connection.
+    Return the folder, and the number of visits that brought pages."""
+    folder, site = write_crawl(tmp_path / "c", *world[1:]), 1
+    with closing(sqlite3.connect(folder / "crawl.db")) as database, database:
+        names = "address, total_s, status, error, bytes, body"
+        for visit, started in ((1 << 50, BEGAN - 7.0), (1 << 51, BEGAN - 5.0)):
+            sql = f"insert into robots (site, visit, started, {names}) select site, ?, ?, {names} from robots where site = ? limit 1"
+            database.execute(sql, (visit, started, site))
+        database.execute("update robots set total_s = 1.0 where visit >= 1 << 50")
+        pages = "select count(distinct visit) from fetch join page on page.id = page where site = ? and address != ''"
+        ((visits,),) = database.execute(pages, (site,)).fetchall()
+    return folder, visits
+
+
+def test_visits_for_robots_txt_alone_are_visits(robots_first: tuple[Path, int], capsys: Captured) -> None:
+    folder, visits = robots_first
+    assert run(["explain", str(folder), "http://s000001.example"]) == 0
+    said = f"  visits: {visits + 2}, 2 of them for robots.txt alone; the first began when the crawl began; the last"
+    assert said in capsys.readouterr().out
+
+
+def test_a_site_of_which_only_robots_txt_came_is_visited(robots_first: tuple[Path, int], capsys: Captured) -> None:
+    folder, _ = robots_first
+    with closing(sqlite3.connect(folder / "crawl.db")) as database, database:
+        database.execute("delete from fetch")
+        database.execute("delete from robots where visit != 1 << 50")
+    assert run(["explain", str(folder), "http://s000001.example"]) == 0
+    said = "  visits: 1, for robots.txt alone; the first began when the crawl began; the last ended 1.0 s after"
+    assert said in capsys.readouterr().out
+
+
+def test_the_visit_before_a_page_may_have_been_for_robots_txt_alone(
+    robots_first: tuple[Path, int], world: World, capsys: Captured
+) -> None:
+    site, log = world[1].site, world[2].log
+    rows = np.flatnonzero(site[log.page] == 1)
+    first = int(log.page[rows[np.argmin(log.start[rows])]])
+    assert run(["explain", str(robots_first[0]), url(world, first)]) == 0
+    assert "  previous visit to its site: ended 3.0 s after the crawl began\n" in capsys.readouterr().out
+
+
 def test_time_between_two_runs_is_shown_separately(world: World, tmp_path: Path, capsys: Captured) -> None:
     _, graph, crawl = world
     folder, by_start = write_crawl(tmp_path / "c", graph, crawl), np.argsort(crawl.log.start, kind="stable")

@@ -125,6 +125,17 @@ def test_bandwidth_and_speed_limit_a_crawl_without_delays() -> None:
     assert pace(polite, options(), START._replace(pages=1, seconds=100.0)).limit == "delay"  # it has waited so far
 
 
+def test_there_is_no_pace_before_anything_is_known_that_takes_time() -> None:
+    """No estimate of a site without a measured answer: it would be 1e-09 s."""
+    unmeasured, given = [(1, 10, 0.0, 0.0, 0.0, at) for at in range(752)], options(delay_s=0.0, pause_s=0.0)
+    assert pace_of(loads(*unmeasured), given, START, START) is None
+    assert pace(loads(*unmeasured, (1, 10, 0.0, 0.0, 0.5, 752)), given).text.startswith(
+        "753 sites; the slowest answers in 0.5 s"
+    )
+    assert pace(loads(*unmeasured), given, START._replace(pages=100, seconds=10.0)).limit == "speed"
+    assert pace(loads((9, 1, 1.0, 0.0, 0.0, 0)), given).seconds == 8.0  # the delays are known
+
+
 def test_a_goal_ends_the_crawl_before_the_waiting_pages_do() -> None:
     sites = loads((1_000, 10, 15.0, 1.0, 0.0, 0), (20, 10, 15.0, 1.0, 0.0, 1))
     found = pace(sites, options(max_pages=110.0), START._replace(pages=50))
@@ -160,7 +171,8 @@ def test_no_polite_crawl_is_faster_than_the_pace(
         end = free[at] = begin + pages * answer + (pages - 1) * pause
         left[x] -= pages
         ready[x], address_ready[address] = end + w, end + ip_delay_s
-    assert pace(sites, given).seconds <= max(free) + 1e-6
+    found = pace_of(sites, given, START, START)
+    assert found is None or found.seconds <= max(free) + 1e-6
 
 
 def test_partitions_together_take_as_long_as_the_slowest_or_as_the_goal() -> None:
@@ -177,11 +189,13 @@ def test_partitions_together_take_as_long_as_the_slowest_or_as_the_goal() -> Non
 @pytest.mark.parametrize(
     ("given", "sites", "text"),
     [
-        (options(), 1, "one site, 10 pages every 24 s (--per-connection, --pause, --delay): at least 40 min for 1,000 pages;"),
+        (options(), 1, "one site, 10 pages every 24 s (--per-connection, --pause, --delay): at least 40 min for every 1,000 pages;"),
         (options(max_pages=200.0), 2, "2 sites, each 10 pages every 24 s (--per-connection, --pause, --delay): at least 3.8 min"),
+        (options(max_pages=1_000.0), 1, "at least 40 min for 1,000 pages; if the site is yours, use --delay 0"),
+        (options(max_pages=5_000.0), 1, "at least 40 min for every 1,000 pages; if the site is yours, use --delay 0"),
         (options(max_pages=5.0), 1, "pace: one site, 10 pages every 24 s (--per-connection, --pause, --delay)"),
-        (options(), None, "at least 40 min for 1,000 pages of one site; for sites of your own, use --delay 0"),
-        (options(delay_s=0.0, pause_s=1.0), 1, "at least 15 min for 1,000 pages; if the site is yours, use --pause 0"),
+        (options(), None, "at least 40 min for every 1,000 pages of one site; for sites of your own, use --delay 0"),
+        (options(delay_s=0.0, pause_s=1.0), 1, "at least 15 min for every 1,000 pages; if the site is yours, use --pause 0"),
     ],
 )  # fmt: skip
 def test_the_pace_before_a_crawl_follows_from_its_delays(given: CrawlOptions, sites: int | None, text: str) -> None:

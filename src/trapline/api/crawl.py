@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from trapline.api.hooks import LOG, Accept, Hooks, OnError, OnPage, Quality
+from trapline.api.keyword_errors import as_keywords, keyword_errors
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_stream import PageStream, StreamedFetch
 from trapline.crawler.engine.settings import CrawlSettings, seed_of
@@ -28,6 +29,7 @@ _TURN_S = (
 )
 
 
+@keyword_errors()
 def crawl(
     seeds: str | Iterable[str] = (),
     *,
@@ -258,7 +260,8 @@ class Crawl:
     def _run_thread(self) -> None:
         summary, error = None, None
         try:
-            summary = self._run()
+            with keyword_errors():
+                summary = self._run()
         except BaseException as raised:
             error = raised
         self._stream.end(summary, error)
@@ -281,7 +284,7 @@ class Crawl:
         hooks = self._hooks
         self._check_quality(prepared.options)
         for note in prepared.notes:
-            LOG.warning(note)
+            LOG.warning(as_keywords(note))
         quality = ProgramQuality(hooks.quality_of) if hooks.quality else None
         crawl = replace(opened(prepared, quality=quality), accept=hooks.accepts if hooks.accept else None)
         return run_crawl(crawl, nullcontext(lambda status: None), stream=self._stream)

@@ -186,9 +186,16 @@ def _site_past(account: SiteHistory) -> Iterator[str]:
         yield "  all visits failed before a request was sent" if all_failed else "  never visited"
     else:
         first, last = _since(account.first, account.began), _since(account.last, account.began)
-        yield f"  visits: {account.visits:,}; the first began {first}; the last ended {last}"
+        yield f"  visits: {account.visits:,}{_for_robots(account)}; the first began {first}; the last ended {last}"
     if account.abandoned_sites is not None:
         yield f"  abandoned {_abandoned(account.abandoned_sites, account.began)}"
+
+
+def _for_robots(account: SiteHistory) -> str:
+    if not account.robots_visits:
+        return ""
+    of_all = "" if account.robots_visits == account.visits else f"{account.robots_visits:,} of them "
+    return f", {of_all}for robots.txt alone"
 
 
 def _abandoned(site: AbandonedSite, began: float) -> str:

@@ -78,6 +78,7 @@ class SiteHistory(NamedTuple):
     known: int
     fetched: int
     visits: int
+    robots_visits: int  # visits among them that requested robots.txt and nothing else
     first: float | None
     last: float | None
     began: float
@@ -256,11 +257,17 @@ def _has(links: bytes, wanted: bytes) -> bool:
     return any(links[at : at + 4] == wanted for at in range(0, len(links), 4))
 
 
+# A server that allows one request per connection has visits that are in the table `robots` alone.
+_REQUESTS = """select visit, started, started + total_s as ended, visit as page_visit
+    from fetch join page on page.id = fetch.page where page.site = :site and fetch.address != ''
+    union all select visit, started, started + total_s, null from robots where site = :site and address != ''"""
+"""The requests that were sent to a site. `page_visit` is null for robots.txt."""
+
+
 def _end_of_visit_before(database: sqlite3.Connection, site: int, attempt: Try) -> float | None:
     (end,) = database.execute(
-        "select max(started + total_s) from fetch join page on page.id = fetch.page"
-        " where page.site = ? and fetch.started < ? and fetch.visit != ? and fetch.address != ''",
-        (site, attempt.started, attempt.visit),
+        f"select max(ended) from ({_REQUESTS}) where started < :started and visit != :visit",
+        {"site": site, "started": attempt.started, "visit": attempt.visit},
     ).fetchone()
     return end
 
@@ -290,13 +297,16 @@ _KNOWN = f"select count(*) from page where site = ? and id not in ({EXTRAS})"
 
 def site_account(database: sqlite3.Connection, target: Target) -> SiteHistory:
     (known,) = database.execute(_KNOWN, (target.site,)).fetchone()
-    fetched, visits, first, last = database.execute(
-        f"select {PAGES}, count(distinct visit), min(started), max(started + total_s)"
-        " from fetch join page on page.id = fetch.page where page.site = ? and fetch.address != ''",
+    (fetched,) = database.execute(
+        f"select {PAGES} from fetch join page on page.id = fetch.page where page.site = ? and fetch.address != ''",
         (target.site,),
     ).fetchone()
+    visits, page_visits, first, last = database.execute(
+        f"select count(distinct visit), count(distinct page_visit), min(started), max(ended) from ({_REQUESTS})",
+        {"site": target.site},
+    ).fetchone()
     began, abandoned_sites = span_of(database).began, _abandoned_sites(database, target.site)
-    return SiteHistory(target.name, known, fetched, visits, first, last, began, abandoned_sites)
+    return SiteHistory(target.name, known, fetched, visits, visits - page_visits, first, last, began, abandoned_sites)
 
 
 def _abandoned_sites(database: sqlite3.Connection, site: int) -> AbandonedSite | None:

@@ -191,7 +191,7 @@ def _seconds_for(wanted: float, needs: _Needs) -> float:
 
 
 def pace_of(loads: SiteLoads, options: CrawlOptions, progress: CrawlProgress, ran: CrawlProgress) -> Pace | None:
-    """Return the pace, or None if no page waits. `ran`: the progress of this run alone."""
+    """Return the pace, or None if no page waits, or if nothing is known yet that takes time. `ran`: the progress of this run alone."""
     waiting = float(loads.pages.sum())
     wanted = min(waiting, options.max_pages - progress.pages)
     if wanted <= 0.0:
@@ -209,6 +209,8 @@ def pace_of(loads: SiteLoads, options: CrawlOptions, progress: CrawlProgress, ra
     speed = ran.pages / ran.seconds if ran.seconds > _LEAST_S and limit not in _POLITENESS else 0.0
     if speed and wanted / speed > _CLEARLY_SLOWER * limits[limit]:
         limit, limits[SPEED] = SPEED, wanted / speed
+    if limit == ANSWERS and not loads.answer_s[needs.slowest]:
+        return None  # no answer of the slowest site is measured yet, and a time without it would be absurd
     backoff_s = float(loads.opens_s[needs.slowest])
     amounts = {CONNECTIONS: float(options.connections), BANDWIDTH: options.bandwidth, SPEED: speed, BACKOFF: backoff_s}
     return Pace(
@@ -297,7 +299,9 @@ def expected_pace(options: CrawlOptions, sites: int | None) -> str:
     if least_s < _WORTH_SAYING_S:
         return rate
     of_one = " of one site" if sites is None else ""
-    return f"{rate}: at least {duration(least_s)} for {counted(pages, 'page')}{of_one}; {_hint(rules.delay_s, sites)}"
+    every = "every " if options.max_pages > pages else ""
+    shown = f"for {every}{counted(pages, 'page')}{of_one}"
+    return f"{rate}: at least {duration(least_s)} {shown}; {_hint(rules.delay_s, sites)}"
 
 
 def _least_s(pages: int, k: int, delay_s: float, pause_s: float) -> float:
