@@ -41,7 +41,8 @@ def test_the_command_is_one_that_trapline_crawl_accepts(web: str, tmp_path: Path
     found = recommended(tmp_path, web, *QUICK, "--time", "2min", "--pages", "90", "--delay", "20s", "--retries", "1")
     words = shlex.split(found["command"])
     assert words[:2] == ["trapline", "crawl"]
-    options = dict(zip(words[-20:-1:2], words[-19::2], strict=True))
+    first = next(at for at, word in enumerate(words) if word.startswith("--"))
+    options = dict(zip(words[first::2], words[first + 1 :: 2], strict=True))
     crawl = COMMANDS["crawl"].load()
     assert all(any(flag in param.opts for param in crawl.params) for flag in options)
     assert options["--delay"] == "20s" and options["--retries"] == "1"
