@@ -70,7 +70,7 @@ _SECTIONS = (_CRAWL, _POLITENESS, scheduling.LIMITS, *simulated.WEB_SECTIONS)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class AdviceRequest:
     """The budget of the user, and the values of r, k and w to try."""
 
     budget: "CrawlBudget"  # of the user; that of the simulated crawls is scaled to the sample
@@ -82,12 +82,12 @@ class Request:
         return self.budget.of_sample(self.sample)
 
 
-def _request(time_s: float | None, pages: int | None, connections: tuple[int, ...], sample: float) -> Request:
+def _request(time_s: float | None, pages: int | None, connections: tuple[int, ...], sample: float) -> AdviceRequest:
     from trapline.simulator.recommendation import CrawlBudget
 
     if not sample:
         raise ConfigError("--sample 0%: the graph has pages; give a share above 0, such as 10%")
-    return Request(CrawlBudget(time_s, pages), sample, connections)
+    return AdviceRequest(CrawlBudget(time_s, pages), sample, connections)
 
 
 def _given(**given: Any) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _given(**given: Any) -> dict[str, Any]:
 def recommend(
     graph: Path,
     strategies: tuple[str, ...],
-    request: Request,
+    request: AdviceRequest,
     given: dict[str, Any],
     draws: int,
     output: Path,
@@ -168,7 +168,9 @@ def _check_folder(folder: Path) -> None:
         check_writable(folder / name)
 
 
-def _close(found: "Recommendation", web: "Graph", graph: Path, request: Request, folder: Path, as_json: bool) -> None:
+def _close(
+    found: "Recommendation", web: "Graph", graph: Path, request: AdviceRequest, folder: Path, as_json: bool
+) -> None:
     """Write and show the results."""
     from trapline.report import recommendation_page as page
 
@@ -202,7 +204,7 @@ def _seeds(setting: "CrawlSetting", web: "Graph", folder: Path) -> list[str]:
     return ["--seeds", str(folder / SEEDS)]
 
 
-def crawl_command(setting: "CrawlSetting", request: Request, seeds: Sequence[str], pages: int) -> str:
+def crawl_command(setting: "CrawlSetting", request: AdviceRequest, seeds: Sequence[str], pages: int) -> str:
     """Return the command that crawls by the advice, with the whole budget of the user. `pages`: in the graph."""
     conditions, budget, chosen = setting.conditions, request.budget, setting.chosen
     strategy = (
@@ -249,7 +251,7 @@ def _defaults(conditions: "CrawlConditions") -> "CrawlConditions":
 
 
 def _for_machines(
-    found: "Recommendation", graph: Path, request: Request, command: str, why: Sequence[str]
+    found: "Recommendation", graph: Path, request: AdviceRequest, command: str, why: Sequence[str]
 ) -> dict[str, Any]:
     from trapline import __version__
     from trapline.report.recommendation_page import advice
