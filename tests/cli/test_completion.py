@@ -21,7 +21,7 @@ def completed(*words: str) -> list[str]:
 
 def test_commands_are_completed_with_their_help() -> None:
     assert completed("") == list(COMMANDS)
-    assert completed("re") == ["report", "refresh", "reproduce"]
+    assert completed("re") == ["recommend", "report", "refresh", "reproduce"]
     assert completed("--v") == ["--version"]
 
 
@@ -46,7 +46,7 @@ def test_completion_imports_no_command_for_commands_and_never_numba() -> None:
         from tests.cli.test_completion import completed
         assert completed("s") == ["simulate", "status", "serve"]
         assert not [name for name in sys.modules if name.startswith("trapline.cli.simulate")]
-        assert completed("crawl", "--strategy", "op") == ["opic"]
+        assert completed("crawl", "--strategy", "op") == ["opic", "opic-by-directory"]
         assert not {"numba", "numpy"} & {*sys.modules}"""
     subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2])
 

@@ -23,6 +23,7 @@ from trapline.servers.sampled import Servers
 from trapline.simulator import Network, constant_servers, simulate
 from trapline.strategies import Strategy, load_strategy, pair, strategies
 from trapline.strategies.base.inputs import default_rules
+from trapline.strategies.base.url_inputs import STATE_PAGES, first_pages
 
 COMPILED = not numba.config.DISABLE_JIT
 FEW = ["opic", "breadth-first", "batch-pagerank", "crawl-ability", "larger-sites-first"]
@@ -75,6 +76,11 @@ def check(strategy: Strategy, conditions: Conditions) -> int:
     latency_s, connection_s = rng.integers(1, 12, web.pages) / 4, rng.integers(0, 4, web.sites) / 4
     requests = np.resize(np.array(conditions.requests, np.int32), web.sites)
     inputs = dict.fromkeys(strategy.page.inputs, rng.random(web.pages))
+    # A live crawl finds these by itself, from the URLs.
+    urls = [str(url) for url in web.urls or ()]
+    inputs |= {
+        name: first_pages(np.array([of(url) for url in urls])) for name, of in STATE_PAGES.items() if name in inputs
+    }
     shares = {
         "failed": conditions.failed,
         "refused": conditions.refused,

@@ -421,7 +421,7 @@ def test_python_programs_change_the_same_settings(server: SmallServer, tmp_path:
 
     folder = begin(server, tmp_path / "c")
     with pytest.raises(
-        ConfigError, match="--alpha cannot change with --resume: the crawl has estimated the times of its sites"
+        ConfigError, match=r"alpha cannot change with resume=\.\.\.: the crawl has estimated the times of its sites"
     ):
         trapline.crawl(resume=folder, alpha=0.5)
     crawl = trapline.crawl(resume=folder, max_pages=6, per_connection=1, exclude=["x"])

@@ -227,7 +227,6 @@ def checked(rank: float) -> float:
 class NaiveFrontier:
     def __init__(self, page_rank: str, site_rank: str, rules: Any = None, seed: int = 0) -> None:
         self.rules = Rules() if rules is None else rules
-        self.hand = 0  # the last page that was looked at in turn
         self.page_rank = twin_of_page_rank(page_rank)
         self.site_rank = twin_of_site_rank(site_rank)
         self.next_visit_queues = "quality_sum" in self.site_rank.reads
@@ -464,18 +463,7 @@ class NaiveFrontier:
             self._changed(own.site)
 
     def _learn(self, page: int) -> None:
-        """The page was fetched. Up to 8 discovered pages, in turn, are ranked again."""
         self.page_rank.rank(self, page, page, 0, False)
-        looked_at = 0
-        for _ in range(min(len(self.pages), 64)):
-            self.hand = (self.hand + 1) % len(self.pages)
-            own = self.pages[self.hand]
-            looked_at += own.state != UNKNOWN
-            if own.state in (WAITING, LEASED):
-                self._rank_page(self.hand, source=-1, links=0, is_new=False)
-                self._changed(own.site)
-            if looked_at == 8:
-                return
 
     def _begin(self, site: int, pages: Sequence[int], again: bool) -> Visit:
         visit = Visit(self.visits, site, tuple(pages), self.now + self.rules.lease_s)

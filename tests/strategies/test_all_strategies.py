@@ -178,7 +178,6 @@ class OneQueue:
         self.ranks: dict[int, float] = {}
         self.heap: list[tuple[float, int, int]] = []
         self.fetched: list[int] = []
-        self.hand = 0
 
     def order(self) -> list[int]:
         for page in self.graph.home.tolist():
@@ -216,22 +215,10 @@ class OneQueue:
             )
         return page
 
-    def learn(self, page: int) -> None:
-        """Up to 8 known pages, in turn, are ranked again (Y1)."""
-        self.page_rank.function(self.view, page, page, 0, False)
-        known = 0
-        for _ in range(min(self.graph.pages, 64)):
-            self.hand = (self.hand + 1) % self.graph.pages
-            known += self.hand in self.ranks
-            if self.hand in self.ranks and self.hand not in self.fetched:
-                self.push(self.hand, self.page_rank.function(self.view, self.hand, -1, 0, False))
-            if known == 8:
-                break
-
     def fetch(self, page: int) -> None:
         self.fetched.append(page)
         if self.page_rank.learns:
-            self.learn(page)
+            self.page_rank.function(self.view, page, page, 0, False)
         links = self.graph.targets_of(page).tolist()
         for link in links:
             self.process_links(link, page, len(links))

@@ -26,8 +26,7 @@ COMMANDS = {
     "simulate": Lazy("trapline.cli.simulate.command:simulate", "Crawl a graph in simulated time."),
     "compare": Lazy("trapline.cli.simulate.compare:compare", "Compare strategies on a graph, in simulated time."),
     "recommend": Lazy(
-        "trapline.cli.simulate.recommend:recommend",
-        "Recommend strategy and connections for a budget, from a known graph.",
+        "trapline.cli.simulate.recommend:recommend", "Recommend a strategy and connections for a budget."
     ),
     "report": Lazy("trapline.cli.crawl.report:report", "Write an HTML report of a crawl, or a comparison of several."),
     "export": Lazy(

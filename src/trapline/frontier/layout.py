@@ -216,7 +216,6 @@ RUN = record(
         ("rescored", "i8"),  # number of times that scores were set
         ("scored", "i8"),  # number of pages fetched or gone when scores were last set
         ("rescore_at", "i8"),  # number of fetched pages at which scores are due again
-        ("hand", "i8"),  # the last page whose rank was brought up to date in turn: see core/learning.py
         ("pool", "i8"),  # number of entries of the pool handed out
         ("reserve", "i8"),  # number of entries that must be free before a page may join a queue: see core/blocks.py
         # After NEED_ROOM: 1 + the index of the link, page or site to continue with; in `next` 1: a batch is being chosen

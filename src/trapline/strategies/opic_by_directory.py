@@ -8,8 +8,8 @@ cash of these pages now, g = the mean cash of all fetched pages (1 before the fi
 less g. e = max(0, g - 1) = the mean cash that links have brought, so that the bonus has the scale of the web. For a seed,
 a(f) = 0, and D / (1 + n(f)) = 0. A = OWN_WEIGHT, B = FOUND_WEIGHT, C = OWN_BONUS, D = FOUND_BONUS (in cash per cash), K =
 SHRINKAGE (pages); all > 0. In a graph without URLs, a directory is a site. Site rank: the rank of the best page.
-Cost: O(1) per link; O(log pages of the site) per link to a waiting page, and for at most 16 pages that are ranked again per
-fetched page (`learns`).
+Cost: O(1) per link; O(log pages of the site) per link to a waiting page, and for at most 8 pages that are ranked again before a
+visit (`learns`).
 Source: OPIC as in opic.py; means shrunk towards a common one after Robbins 1956 (empirical Bayes); a bonus for what was hardly
 tried after Auer, Cesa-Bianchi, Fischer 2002. The combination and its constants are ours: docs/learning-order.md.
 Differs from the papers: K is fixed and not estimated, and the bonus falls with 1/n and not with the root of log(t)/n.

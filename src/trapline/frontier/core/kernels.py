@@ -8,7 +8,7 @@ from trapline.compiled.jit import b1, f8, helper, i8, kernel, void
 from trapline.frontier.core import blocks, queue
 from trapline.frontier.core.batch import choose, count_chosen
 from trapline.frontier.core.discovery import add_waiting, change_key, discover, process_links
-from trapline.frontier.core.learning import check_best, learn_page, rank_in_turn
+from trapline.frontier.core.learning import check_best, learn_page
 from trapline.frontier.core.ready_sites import leave, remove_group, settle_group, wake
 from trapline.frontier.core.visits import (
     close,
@@ -152,7 +152,6 @@ def take_report(s: FrontierState, slot: int, page: int, result: int, response_s:
         conclude(s, slot, page, result)
         if s.run[0].learns and result == FETCHED and not s.visit[slot].revisit:
             learn_page(s, page)
-            rank_in_turn(s)
     return result != FETCHED or process_links(s, page, links, n, s.visit[slot].revisit != 0)
 
 

@@ -1,30 +1,24 @@
 """Page ranks that learn: what a fetched page teaches changes the ranks of other pages, which wait and are not told.
 
 A page rank that declares `learns` is also called when a page is fetched, and at links to fetched pages. It keeps what it
-learns in state columns (add-a-strategy.md), so that the keys of waiting pages become out of date. Two rules limit how far,
-at a fixed cost for each page. Before a visit, the best page of the best site is ranked again, until it stays the best or
-MOST_CHECKS pages were checked: a key that is too large is found when it matters. After each fetched page, PAGES_IN_TURN
-waiting pages are ranked again, in the order of their numbers, as the hand of a clock goes round: a key that is too small
-is found in the end. Other page ranks cost one comparison. Laws: docs/frontier.md, Y1 to Y3.
+learns in state columns (add-a-strategy.md), so that the keys of waiting pages become out of date. Before a visit, the best page
+of the best site is ranked again, until it stays the best or MOST_CHECKS pages were checked: a key that is too large is found when
+it matters. A key that is too small waits for the next link to its page. Other page ranks cost one comparison. Laws:
+docs/frontier.md, Y1 to Y4.
 """
 
 from trapline.compiled.jit import helper, i8, void
 from trapline.frontier.core.discovery import change_key
 from trapline.frontier.layout import (
     FRONT,
-    LEASED,
     NEXT_VISIT,
     READY,
-    UNKNOWN,
-    WAITING,
     FrontierState,
     StateType,
 )
 from trapline.frontier.ranking import rank_page
 
 MOST_CHECKS = 8  # pages ranked again before a visit
-PAGES_IN_TURN = 8  # discovered pages ranked again after a fetched page
-MOST_LOOKED_AT = 64  # pages looked at for that; in a simulation most registered pages are UNKNOWN at first
 
 
 @helper(i8(StateType, i8))
@@ -56,18 +50,3 @@ def check_best(s: FrontierState) -> None:
 def learn_page(s: FrontierState, page: int) -> None:
     """Tell the page rank that the page was fetched."""
     rank_page(s, page, page, 0, False)
-
-
-@helper(void(StateType))
-def rank_in_turn(s: FrontierState) -> None:
-    """Rank the next PAGES_IN_TURN discovered pages again, if they still wait."""
-    run = s.run[0]
-    ranked = 0
-    for _ in range(min(run.pages, MOST_LOOKED_AT)):
-        run.hand = run.hand + 1 if run.hand + 1 < run.pages else 0
-        state = s.state[run.hand]
-        ranked += state != UNKNOWN
-        if state in (WAITING, LEASED):
-            change_key(s, run.hand, rank_page(s, run.hand, -1, 0, False))
-        if ranked == PAGES_IN_TURN:
-            return
