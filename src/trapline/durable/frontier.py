@@ -200,7 +200,7 @@ class DurableFrontier:
 
     def knows(self, key: str) -> bool:
         """Return whether a page with this key, or this URL, was added before."""
-        return self._find(key) >= 0
+        return self.find(key) is not None
 
     def is_done(self, key: str) -> bool:
         """Return whether the page with this key, or this URL, was fetched, or is never tried again."""

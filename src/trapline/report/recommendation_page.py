@@ -56,7 +56,7 @@ def _nearest(found: Recommendation) -> list[str]:
     if not others:
         return []
     gain = points(others[0].gain_over(found.default))
-    return [f"No other setting is better; the nearest, {others[0].setting.label}, differs by {gain} points."]
+    return [f"No other setting is clearly better; the nearest, {others[0].setting.label}, differs by {gain} points."]
 
 
 def _more(one: Trials, other: Trials) -> str:

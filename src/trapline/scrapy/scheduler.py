@@ -121,8 +121,8 @@ class Scheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         is_taken = self._enqueue(request)
         # Here too: while a busy engine processes one page after the other, it asks for no request. Not before, because the request
-        # must be kept even if the report cannot be written. Each page has many links, so only if the number
-        # says that a page has ended. A request that others sent past the scheduler may hide one; `_look` reports it soon after.
+        # must be kept even if the report cannot be written. A page has many links, so the numbers are compared first: if a request
+        # that was sent past the scheduler hides an ended page, `_look` reports that page soon after.
         if len(self._in_progress()) < self._visits.pages_running:
             self._report_ended()
         return is_taken

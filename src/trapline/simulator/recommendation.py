@@ -215,9 +215,7 @@ def _searched(trier: Trier, settings: Sequence[CrawlSetting]) -> list[Trials]:
     for draws in ROUNDS:
         for trials in alive:
             trier.add(trials, range(done, draws))
-        alive.sort(
-            key=lambda trials: -trials.mean
-        )  # the sort is stable: of equal settings, the first given is the best
+        alive.sort(key=lambda trials: -trials.mean)  # stable: of equal settings, the first given is the best
         alive = _different(alive)
         alive, done = alive[: survivors(len(alive))], draws
     return alive
@@ -300,9 +298,8 @@ class TriedConditions:
         pages, delays = given["per_connection"], given["delay"]
         default = nearest_to(CONNECTIONS, connections), nearest_to(PER_CONNECTION, pages), nearest_to(DELAY_S, delays)
         if budget.time_s is None and pages == TRIED_PER_CONNECTION:
-            pages = (
-                PER_CONNECTION,
-            )  # without a limit of time, one page per visit is hardly ever worse, and takes for ever
+            # Without a limit of time, one page per visit is hardly ever worse, and takes for ever.
+            pages = (PER_CONNECTION,)
         if budget.time_s is not None and len(connections) == 1:
             connections = tried_connections(connections[0])
         every = [_conditions(given, *values) for values in product(connections, pages, delays)]

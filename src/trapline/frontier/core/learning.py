@@ -9,13 +9,7 @@ docs/frontier.md, Y1 to Y4.
 
 from trapline.compiled.jit import helper, i8, void
 from trapline.frontier.core.discovery import change_key
-from trapline.frontier.layout import (
-    FRONT,
-    NEXT_VISIT,
-    READY,
-    FrontierState,
-    StateType,
-)
+from trapline.frontier.layout import FRONT, NEXT_VISIT, READY, FrontierState, StateType
 from trapline.frontier.ranking import rank_page
 
 MOST_CHECKS = 8  # pages ranked again before a visit
