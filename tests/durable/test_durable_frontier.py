@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.effort import examples, slow
 from trapline import FAILED, FETCHED, REFUSED, ConfigError, Drained, Outcome, Rules, WaitUntil, strategies
 from trapline.durable import DurableFrontier, NewPage, QueuedPage, UrlVisit
+from trapline.durable.scheduled import ScheduledFrontier
 from trapline.strategies.base.url_inputs import STATE_PAGES
 
 RULES = Rules(delay_s=2.0, per_connection=3, retries=2)
@@ -261,6 +262,10 @@ def test_a_folder_in_use_of_others_or_of_another_kind_is_refused(tmp_path: Path)
         DurableFrontier(tmp_path / "f")
     with pytest.raises(ConfigError, match="was made with strategy 'opic'"):
         DurableFrontier(tmp_path / "f", "breadth-first")
+    with pytest.raises(
+        ConfigError, match="belongs to a DurableFrontier, not to a ScheduledFrontier; name another folder"
+    ):
+        ScheduledFrontier(tmp_path / "f", "opic")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("")
     with pytest.raises(ConfigError, match=r"has other files, such as thesis\.txt"):
@@ -368,6 +373,26 @@ def test_what_could_not_be_written_is_written_by_the_next_call(tmp_path: Path) -
     killed(frontier)
     with DurableFrontier(tmp_path / "f", rules=rules) as frontier:
         assert all_urls(frontier) == ["http://a.example/", "http://b.example/"]
+
+
+def test_calls_of_one_block_are_written_together_even_if_it_fails(tmp_path: Path) -> None:
+    rules, copy = Rules(delay_s=0.0, backoff_s=0.0), tmp_path / "copy"
+    frontier = DurableFrontier(tmp_path / "f", rules=rules)
+    with pytest.raises(ZeroDivisionError), frontier.one_commit():
+        frontier.add([NewPage("http://a.example/", b"old")])
+        visit = frontier.next()
+        assert isinstance(visit, UrlVisit)
+        frontier.report(visit, visit.pages[0], FAILED, payload=b"new")
+        frontier.finish(visit)
+        again = frontier.next()
+        assert isinstance(again, UrlVisit) and [page.payload for page in again.pages] == [b"new"]
+        frontier.report(again, again.pages[0], FETCHED, ["http://b.example/"])
+        frontier.finish(again)
+        shutil.copytree(tmp_path / "f", copy, ignore=shutil.ignore_patterns("lock"))
+        raise ZeroDivisionError
+    killed(frontier)
+    with DurableFrontier(copy, rules=rules) as before, DurableFrontier(tmp_path / "f", rules=rules) as after:
+        assert (before.known, after.known, after.done) == (0, 2, 1)
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ class FrontierDatabase:
         self.sites: list[tuple[int, str]] = []
         self.addresses: list[tuple[int, str]] = []
         self.pages: dict[int, PageRow] = {}
-        self.payloads: list[tuple[bytes | None, int]] = []  # new ones of old pages
+        self.payloads: dict[int, bytes | None] = {}  # new ones, by page
         self.meta: dict[str, str] = {}
 
     # ---- writing
@@ -76,7 +76,7 @@ class FrontierDatabase:
             run.executemany("insert into site values (?, ?)", self.sites)
             run.executemany("insert into address values (?, ?)", self.addresses)
             run.executemany("insert into page values (?, ?, ?, ?, ?)", self.pages.values())
-            run.executemany("update page set payload = ? where id = ?", self.payloads)
+            run.executemany("update page set payload = ?2 where id = ?1 and payload is not ?2", self.payloads.items())
             run.executemany("insert or replace into meta values (?, ?)", self.meta.items())
             run.execute("insert into log values (?, ?)", (batch, calls))
             if also is not None:
@@ -144,4 +144,5 @@ class FrontierDatabase:
             some = missing[at : at + _MOST_AT_ONCE]
             sql = f"select id, site, url, key, payload from page where id in ({', '.join('?' * len(some))})"
             read = {**read, **{row[0]: PageRow(*row) for row in self.connection.execute(sql, some)}}
-        return [self.pages.get(page) or read[page] for page in pages]
+        rows = [self.pages.get(page) or read[page] for page in pages]
+        return [row._replace(payload=self.payloads[row.id]) if row.id in self.payloads else row for row in rows]

@@ -6,8 +6,8 @@ process begins where this one ended. Snapshots and the log restore the frontier 
 
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol
@@ -52,6 +52,7 @@ class FrontierFolder:
     def __init__(
         self,
         path: str | Path,
+        owner: str,
         strategy: str | Strategy,
         rules: Rules,
         key_of: Callable[[int, str, str | None], str],
@@ -59,9 +60,9 @@ class FrontierFolder:
         *,
         by_address: bool = False,
     ) -> None:
-        """Open the folder, or make it. `key_of(site, url, key)`: returns the key by which a page is found; the arguments are
-        the columns of its row."""
-        self._path, self._rules = Path(path), rules
+        """Open the folder, or make it. `owner`: name of the class that it belongs to. `key_of(site, url, key)`: returns the key by which
+        a page is found; the arguments are the columns of its row."""
+        self._path, self._owner, self._rules = Path(path), owner, rules
         self._strategy = load_strategy(strategy) if isinstance(strategy, str) else strategy
         self._key_of, self._clock, self._by_address = key_of, clock, by_address
         self._seen = SeenTable()
@@ -72,6 +73,7 @@ class FrontierFolder:
         self._log_bytes = 0
         self._ahead_s = 0.0  # of the clock: as far as it was set back
         self._calls = b""  # that could not be committed: the next commit has them too
+        self._is_gathering = False  # changes, which are committed together later
         _check_strategy(self._strategy)
         _check_folder(self._path)
         self._qualities: list[float] = []  # of the pages that are being registered
@@ -156,8 +158,20 @@ class FrontierFolder:
         more = self.more_tables
         return bool(self._calls or self.database.has_changes or (more is not None and more.has_changes))
 
+    @contextmanager
+    def one_commit(self) -> Iterator[None]:
+        """Commit all changes of this block together, when it ends."""
+        self._is_gathering = True
+        try:
+            yield
+        finally:
+            self._is_gathering = False
+            self.commit()
+
     def commit(self, sync: bool = False) -> None:
         """Write all changes. `sync`: wait for the disk."""
+        if self._is_gathering and not sync:
+            return
         assert self.frontier.journal is not None
         self._calls += self.frontier.journal.take()
         if not self.has_changes:
@@ -208,10 +222,18 @@ class FrontierFolder:
         self.commit()
 
     def _settings(self) -> dict[str, object]:
-        return {"strategy": self._strategy.name, "rules": asdict(self._rules), "by_address": self._by_address}
+        return {
+            "owner": self._owner,
+            "strategy": self._strategy.name,
+            "rules": asdict(self._rules),
+            "by_address": self._by_address,
+        }
 
     def _restore(self, settings: dict[str, object]) -> None:
         """Load the newest snapshot, and repeat the calls since then."""
+        owner = settings.get("owner", self._owner)  # older folders do not say
+        if owner != self._owner:
+            raise ConfigError(f"{self._path}: belongs to a {owner}, not to a {self._owner}; name another folder")
         if (settings["strategy"], settings["by_address"]) != (self._strategy.name, self._by_address):
             made = f"strategy {settings['strategy']!r}, by_address={settings['by_address']}"
             raise ConfigError(f"{self._path}: was made with {made}; open it with the same, or begin in another folder")

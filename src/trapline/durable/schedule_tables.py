@@ -34,23 +34,18 @@ class ScheduleTables:
         self.rules = {site: SiteRule(*rule) for site, *rule in found}
         # What the next commit writes.
         self.changed_pages: set[int] = set()  # their dates
-        self.changed_payloads: dict[int, bytes] = {}  # of old pages; empty: none
         self.changed_rules: set[int] = set()  # of these sites
         self.removed_sites: list[int] = []
 
     @property
     def has_changes(self) -> bool:
-        return bool(self.changed_pages or self.changed_payloads or self.changed_rules or self.removed_sites)
+        return bool(self.changed_pages or self.changed_rules or self.removed_sites)
 
     def write(self, run: sqlite3.Connection) -> None:
         """Write what was changed. After the commit, call `forget_written`."""
         dates = self.schedule.dates
         rows = ((page, *dates(page)) for page in self.changed_pages)
         run.executemany("insert or replace into schedule values (?, ?, ?, ?)", rows)
-        payloads = ((payload, page) for page, payload in self.changed_payloads.items() if payload)
-        run.executemany("update page set payload = ? where id = ?", payloads)
-        emptied = ((page,) for page, payload in self.changed_payloads.items() if not payload)
-        run.executemany("update page set payload = null where id = ? and payload is not null", emptied)
         rules = ((site, *self.rules[site]) for site in self.changed_rules)
         run.executemany("insert or replace into site_rule values (?, ?, ?)", rules)
         # The row of a page stays, because pages are numbered without gaps. Its key must differ from all others.
@@ -60,7 +55,6 @@ class ScheduleTables:
 
     def forget_written(self) -> None:
         self.changed_pages.clear()
-        self.changed_payloads.clear()
         self.changed_rules.clear()
         self.removed_sites.clear()
 

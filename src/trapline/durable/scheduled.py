@@ -116,7 +116,7 @@ class ScheduledFrontier:
         own_clock = clock or SteadyClock()
         # No visit is measured, so nothing else would raise what a site gives at once.
         self._rules = replace(rules or Rules(), first_requests=MOST_PAGES)
-        self._folder = FrontierFolder(folder, strategy, self._rules, _key, own_clock)
+        self._folder = FrontierFolder(folder, "ScheduledFrontier", strategy, self._rules, _key, own_clock)
         try:
             self._open()
         except BaseException:
@@ -179,7 +179,7 @@ class ScheduledFrontier:
         if date is not None:
             self._set_date(number, date)
         self._tables.changed_pages.add(number)
-        self._tables.changed_payloads[number] = payload
+        self._database.payloads[number] = payload or None
         return True
 
     def _set_date(self, number: int, date: int) -> None:
@@ -391,7 +391,7 @@ class ScheduledFrontier:
     def _remove(self, pages: Array) -> int:
         for page in pages.tolist():
             self._set_date(page, REMOVED)
-            self._tables.changed_payloads[page] = b""
+            self._database.payloads[page] = None
         return len(pages)
 
     # ---- inspection
@@ -411,14 +411,9 @@ class ScheduledFrontier:
 
     def listed(self, pages: Sequence[int]) -> list[ScheduledPage]:
         """Return these pages, without those that were removed."""
-        schedule, payloads = self._schedule, self._tables.changed_payloads
+        schedule = self._schedule
         return [
-            ScheduledPage(
-                row.url,
-                self._folder.site_names[row.site],
-                payloads.get(row.id, row.payload) or b"",
-                schedule.dates(row.id),
-            )
+            ScheduledPage(row.url, self._folder.site_names[row.site], row.payload or b"", schedule.dates(row.id))
             for row in self._database.rows_of([page for page in pages if schedule.date(page) != REMOVED])
         ]
 

@@ -42,6 +42,7 @@ FOLDER = "frontier"  # in JOBDIR
 SITE = "trapline_site"  # in `request.meta`: the download slot that the spider has named
 _SCRAPY_QUEUE = "requests.queue"  # in JOBDIR: what Scrapy's own scheduler has kept
 _IN_MEMORY = b"-"  # the payload of a request that cannot be serialised
+_MOST_FOUND = 1 << 16
 _LOOK_AGAIN_S = 0.05  # until the engine is asked again whether it has finished a page
 
 
@@ -60,6 +61,7 @@ class Scheduler(BaseScheduler):
         self._in_memory: dict[str, Request] = {}  # by key: requests that cannot be serialised
         # By key: requests that are added when a page that they came from is reported
         self._pending: dict[str, NewPage] = {}
+        self._found: dict[str, KnownPage] = {}  # by key: most links lead to a few pages, which need no second search
         self._numbers = count()
         self._lookups = NameLookups(self._resolve)
         self._wakes_at = float("inf")
@@ -201,11 +203,12 @@ class Scheduler(BaseScheduler):
 
     def _report_ended(self) -> None:
         """Report the pages that the engine has finished, with the requests that came from them."""
-        for running in self._visits.ended_but(self._in_progress()):
-            if self._pages.get(url := strip_url(running.key.url)) is running:
-                del self._pages[url]
-            self._report(running)
-        self._finish_over()
+        with self._frontier.one_commit():
+            for running in self._visits.ended_but(self._in_progress()):
+                if self._pages.get(url := strip_url(running.key.url)) is running:
+                    del self._pages[url]
+                self._report(running)
+            self._finish_over()
 
     def _in_progress(self) -> set[Request]:
         """Return the requests that the engine has not finished: ours, and those that others sent past the scheduler."""
@@ -258,7 +261,14 @@ class Scheduler(BaseScheduler):
     def _known(self, key: str) -> NewPage | KnownPage | None:
         """Return the page with this key; None: there is none. One that waits for the report of the page from which it came has its
         payload still: another page with a link to it may be reported first."""
-        return self._pending.get(key) or self._frontier.find(key)
+        if known := self._pending.get(key) or self._found.get(key):
+            return known
+        found = self._frontier.find(key)
+        if found is not None:
+            if len(self._found) == _MOST_FOUND:
+                self._found.clear()
+            self._found[key] = found
+        return found
 
     def _is_wanted(self, request: Request, known: NewPage | KnownPage | None) -> bool:
         """Return whether a request is to be scheduled."""
