@@ -115,9 +115,12 @@ $(BIN)/uv:
 	@touch $@
 
 # Scrapy and Crawlee stay out of our .venv and of our lock.
+SPIDER = @spider-rs/spider-rs@0.0.157
+
 .venv-bench/stamp: bench/live/requirements.txt | $(BIN)/uv
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-bench
 	$(BIN)/uv pip install --quiet --python .venv-bench/bin/python --requirement $<
+	-npm install --silent --no-save --prefix .venv-bench $(SPIDER)  # without npm, spider-rs is not measured
 	@touch $@
 
 .venv/dev.stamp: pyproject.toml uv.lock | $(BIN)/uv

@@ -7,15 +7,26 @@ are new, and its end.
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
 
 import nginx
 
 HERE = Path(__file__).parent
-_OTHERS = HERE.parents[1] / ".venv-bench" / "bin" / "python"
+_PEERS = HERE.parents[1] / ".venv-bench"
 CONNECTIONS = 100
+PEERS = ("spider-rs", "wget2", "Scrapy", "Scrapy, tuned", "Crawlee", "Crawlee, tuned")
+_WGET_THREADS = 20
+
+
+class Ended(NamedTuple):
+    """A crawler that has ended: what it printed, its output folder, and its process."""
+
+    output: str
+    folder: Path
+    started: float  # wall clock
+    seconds: float
 
 
 class Result(NamedTuple):
@@ -30,8 +41,10 @@ class Contestant(NamedTuple):
     small: bool
     command: Callable[[Path, Path], list[str]]
     """makes the command from a file of seeds and an output folder that does not exist yet"""
-    result: Callable[[str, Path], Result]
+    result: Callable[[Ended], Result]
     """reads the result from the output of the command, or from that folder"""
+    exits: Collection[int] = (0,)
+    """statuses with which it ends after a whole crawl"""
 
 
 def contestants() -> list[Contestant]:
@@ -43,6 +56,8 @@ def contestants() -> list[Contestant]:
         Contestant("Trapline with a handler", False, _with_handler, _summary),
         Contestant("Trapline from Python", False, _from_python(with_folder=True), _printed),
         Contestant("Trapline from Python, no folder", False, _from_python(with_folder=False), _printed),
+        Contestant("spider-rs", False, _spider, _printed),
+        Contestant("wget2", False, _wget, _files, exits=(0, _ERROR_ANSWER)),
         Contestant("Scrapy", True, _other("scrapy_crawl.py", "--spider", "plain"), _printed),
         Contestant("Scrapy, tuned", True, _other("scrapy_crawl.py", "--spider", "tuned"), _printed),
         Contestant("Crawlee", True, _other("crawlee_crawl.py", "--crawler", "plain"), _printed),
@@ -60,7 +75,7 @@ def _bare(known_by: str) -> Callable[[Path, Path], list[str]]:
 
 
 def _other(script: str, *options: str) -> Callable[[Path, Path], list[str]]:
-    return lambda seeds, folder: [str(_OTHERS), str(HERE / script), "--seeds", str(seeds), *options]
+    return lambda seeds, folder: [str(_PEERS / "bin" / "python"), str(HERE / script), "--seeds", str(seeds), *options]
 
 
 def _trapline(seeds: Path, folder: Path) -> list[str]:
@@ -87,12 +102,28 @@ def _from_python(with_folder: bool) -> Callable[[Path, Path], list[str]]:
     return command
 
 
-def _printed(output: str, folder: Path) -> Result:
-    printed = json.loads(output.splitlines()[-1])
+def _spider(seeds: Path, folder: Path) -> list[str]:
+    return ["node", str(HERE / "spider_crawl.mjs"), str(seeds), str(_PEERS)]
+
+
+_ERROR_ANSWER = 8  # wget2 got one, such as a 404 for a file that only it asks for
+
+
+def _wget(seeds: Path, folder: Path) -> list[str]:
+    args = f"--recursive --level=inf --max-threads={_WGET_THREADS} --quiet --input-file={seeds} --directory-prefix={folder}"
+    return ["wget2", *args.split()]
+
+
+def _files(ended: Ended) -> Result:
+    return Result(sum(1 for _ in ended.folder.rglob("*.html")), ended.started, ended.seconds)
+
+
+def _printed(ended: Ended) -> Result:
+    printed = json.loads(ended.output.splitlines()[-1])
     return Result(printed["pages"], printed["started"], printed["seconds"])
 
 
-def _summary(output: str, folder: Path) -> Result:
-    summary = json.loads((folder / "summary.json").read_text())
+def _summary(ended: Ended) -> Result:
+    summary = json.loads((ended.folder / "summary.json").read_text())
     remarks = f"{summary['errors']} errors, {summary['politeness_violations']} politeness violations"
     return Result(summary["pages_fetched"], summary["began"], summary["seconds"], remarks)

@@ -1,4 +1,4 @@
-"""Compares Trapline, Scrapy, Crawlee and a bare loop on the same static pages: make bench-live, or python bench/live/run.py
+"""Compares Trapline with other crawlers and a bare loop on the same static pages: make bench-live, or python bench/live/run.py
 
 nginx serves 100 sites, each on its own address. The crawlers run one after the other, each in its own process, in rounds. Crawlers
 are compared within a round, because the speed of a machine varies over time. The table shows medians over the rounds.
@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import NamedTuple
 
 import nginx
 import pages
-from contestants import CONNECTIONS, Contestant, Result, contestants
+from contestants import CONNECTIONS, PEERS, Contestant, Ended, Result, contestants
 from ending import end_in_order
 from processor import Used, Watch
 
@@ -69,19 +70,24 @@ def measure(contestant: Contestant, web: Web, server: int) -> Measured | None:
     """Run one crawler; return None if it failed, after printing the reason."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "crawl"
-        command = contestant.command(web.seeds, folder)
-        crawler = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        command, started = contestant.command(web.seeds, folder), time.time()
+        try:
+            crawler = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        except OSError as error:
+            print(f"{contestant.name}: not measured: {error}", file=sys.stderr)
+            return None
         watch = Watch(crawler.pid, server)
         try:
             output, complaints = crawler.communicate(timeout=_SECONDS_AT_MOST)
+            ended = Ended(output, folder, started, time.time() - started)
         finally:
             crawler.kill()
             watch.stop()
-        if crawler.returncode != 0:
+        if crawler.returncode not in contestant.exits:
             reason = (complaints or output).strip().splitlines()[-1:] or ["it printed nothing"]
             print(f"{contestant.name}: not measured: {reason[0]}", file=sys.stderr)
             return None
-        result = contestant.result(output, folder)
+        result = contestant.result(ended)
         return Measured(result, watch.traffic(result.started, result.started + result.seconds))
 
 
@@ -144,6 +150,8 @@ _COMPARED = (
     ("Trapline", "Scrapy, tuned", ""),
     ("Crawlee", "Scrapy", ""),
     ("Trapline", "Crawlee", ""),
+    ("Trapline", "spider-rs", "1.5 is the aim"),
+    ("Trapline", "wget2", "1.5 is the aim"),
     ("Trapline, watched", "Trapline", "0.97 is the aim"),
     ("Trapline from Python", "Trapline", "0.8 is the aim"),
     ("Trapline from Python, no folder", "Trapline", ""),
@@ -191,6 +199,19 @@ def show(found: Rounds, names: list[str]) -> None:
     print(f"\n{'ratios':36} pages/s  per core")
     for name, ratio in ratios(found, "speed").items():
         print(f"{name:36} {ratio:7.2f}  {by_processor[name]:8.2f}  {wanted[name]}".rstrip())
+    print("\n" + standing(found))
+
+
+def standing(found: Rounds) -> str:
+    """Return the sentence that says whether Trapline is first among the crawlers, and which ones are faster."""
+    ratios = {name: median_ratio(found, "Trapline", name) for name in PEERS}
+    measured = {name: ratio for name, ratio in ratios.items() if ratio is not None}
+    faster = [f"{name} ({1 / ratio:.2f} times as fast)" for name, ratio in measured.items() if ratio < 1]
+    if not measured:
+        return "No other crawler was measured."
+    return (
+        f"Trapline is not first: {', '.join(faster)}" if faster else f"Trapline is faster than {', '.join(measured)}."
+    )
 
 
 if __name__ == "__main__":

@@ -80,7 +80,9 @@ class NaiveQueues:
         return order
 
     def hand_out(self, name: str, most: int, hold_s: float) -> list[int]:
-        most = min(most, self.most_reserved - self._reserved(self.site(name)))
+        if name not in self.sites:
+            return []
+        most = min(most, self.most_reserved - self._reserved(self.sites[name]))
         pages = self.available(name)[: int(max(0, most))]
         for page in pages:
             page.date = page.created if page.date is None else page.date

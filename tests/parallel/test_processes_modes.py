@@ -211,4 +211,4 @@ def test_modes_work_on_ray_and_every_command_reads_the_folder(
         folder, page = tmp_path / CROSS_OVER, server.web.url(PAGES - 1)
     for command in (["verify", folder], ["report", folder], ["status", folder], ["explain", folder, page]):
         assert run(list(map(str, command))) == 0
-    assert "mode cross-over" in closing_lines(summary(folder), folder)
+    assert "mode: cross-over" in closing_lines(summary(folder), folder)

@@ -41,7 +41,8 @@ The commands are started on this machine.
 """
 _TRAPLINE = [sys.executable, "-c", "from trapline.cli import main; main()"]
 _LISTEN = "0A"
-_OWN_CONTROLS = re.compile(r"\r|\x1b\[(?:K|J|\d+A)")  # the sequences of trapline.terminal, which redraw in place
+# The sequences of trapline.terminal, which redraw in place; and the reset with which colorama ends a process, if numba finds colorama
+_OWN_CONTROLS = re.compile(r"\r|\x1b\[(?:K|J|\d+A)|\x1b\[0m\Z")
 _LONG_S = 120.0
 Found = TypeVar("Found")
 

@@ -161,7 +161,7 @@ def test_2_a_long_key_file_is_not_read_to_its_end(tmp_path: Path) -> None:
 
 def test_2_a_slow_key_file_is_abandoned(tmp_path: Path) -> None:
     with world(tmp_path, lambda host, target: [text(KEY)[:-1], HANG]) as one:
-        one.service.pings.ownership._fetch._whole_s = 0.2
+        one.service.pings.ownership._fetch.whole_s = 0.2
         one.ping(one.url("a.test", "/x"))
         one.until(one.signals)
         assert not one.signals()[0].verified and one.status()["keys"]["pending"] == 0
@@ -421,7 +421,7 @@ def name_server(names: dict[str, Name]) -> Iterator[tuple[str, Counter[tuple[str
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "KEEP_ALIVE_S", 1)
     monkeypatch.setattr(bounded, "HEAD_S", 0.3)
-    monkeypatch.setattr(bounded, "WHOLE_S", 0.6)
+    monkeypatch.setattr(bounded.Bounds, "whole_s", 0.6)
 
 
 SLOW = [

@@ -220,7 +220,7 @@ def test_a_site_with_too_many_topics_does_not_block_other_sites(
 
 
 def test_a_hub_that_does_not_answer_does_not_delay_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trapline.signals.small_fetch.WHOLE_S", 600.0)  # it never answers
+    monkeypatch.setattr("trapline.signals.small_fetch.SmallFetch.whole_s", 600.0)  # it never answers
     silent = socket.create_server(("127.9.0.3", 0))
     with silent, hub_on() as hub, world(tmp_path, lambda host, target: NOT_FOUND, public_url=PUBLIC) as one:
         at_silent = f"http://127.9.0.3:{silent.getsockname()[1]}/hub"

@@ -80,7 +80,7 @@ STRATEGY = Strategy(
 def test_a_faulty_strategy_ends_the_service_and_harms_no_folder(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Its URLs are not acknowledged: SKIPPED would mean that they are known."""
+    """Its URLs are not acknowledged: SKIPPED would mean that they are known. URLs before it may have been put, as they came in."""
     (tmp_path / "faulty.py").write_text(STRATEGY)
     options = ("--strategy", str(tmp_path / "faulty.py"), "--delay", "0")
     with started(tmp_path / "f", *options) as (process, client):
@@ -90,7 +90,7 @@ def test_a_faulty_strategy_ends_the_service_and_harms_no_folder(
         assert process.wait(20) == 2
     assert "rank 'not-the-fourth' of page 3 is not a finite number" in capfd.readouterr().err
     with started(tmp_path / "f", *options) as (process, client):
-        assert client.stats().size == 1 and client.put(new("http://two/"), new("http://two/2")) == [OK, OK]
+        assert 1 <= client.stats().size <= 3 and client.put(new("http://two/"), new("http://two/2")) == [OK, OK]
         with pytest.raises(grpc.RpcError) as caught:
             for _ in range(3):
                 client.get(most=1)

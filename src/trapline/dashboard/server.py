@@ -115,5 +115,6 @@ async def _sweep(servers: list[QuietServer]) -> None:
 
 def _config(app: ASGIApp) -> uvicorn.Config:
     # Streams of events have no end. `Access` limits the time of a body.
-    bounds = Bounds(most_of_one_sender=_MOST_OF_ONE_CLIENT, whole_s=math.inf)
+    bounds = Bounds(most_of_one_sender=_MOST_OF_ONE_CLIENT)
+    bounds.whole_s = math.inf
     return quiet_config(app, bounds, proxy_headers=False, backlog=_BACKLOG, timeout_graceful_shutdown=2)

@@ -1,7 +1,9 @@
 """Explanations of why a page has not been fetched, or a site not been visited, yet: its rank, what comes before it, until
 when it must wait, and by which rule.
 
-The module only reads the state. It is plain Python and takes O(n): it is for people, not for the crawl loop.
+The module only reads the state. It is plain Python and takes O(n): it is for people, not for the crawl loop. Ranks are those that were
+computed last. If the page rank learns, `next` computes the best ones again, so a few sites and pages that are named here as earlier may
+come later (core/learning.py).
 """
 
 import math

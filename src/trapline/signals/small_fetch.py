@@ -37,10 +37,10 @@ class SmallResponse(NamedTuple):
 class SmallFetch:
     """Makes small requests, at most `at_once` at a time. The time limit of a waiting request starts when it begins."""
 
-    def __init__(
-        self, resolver: Resolver, guard: Guard, tls: ssl.SSLContext, at_once: int = 16, whole_s: float = WHOLE_S
-    ) -> None:
-        self._resolver, self._guard, self._tls, self._whole_s = resolver, guard, tls, whole_s
+    whole_s = WHOLE_S
+
+    def __init__(self, resolver: Resolver, guard: Guard, tls: ssl.SSLContext, at_once: int = 16) -> None:
+        self._resolver, self._guard, self._tls = resolver, guard, tls
         self._turn = asyncio.Semaphore(at_once)
 
     @property
@@ -57,7 +57,7 @@ class SmallFetch:
     async def _within_time(self, url: str, most_bytes: int, method: str, body: bytes) -> SmallResponse:
         async with self._turn:
             try:
-                async with asyncio.timeout(self._whole_s):
+                async with asyncio.timeout(self.whole_s):
                     return await self._followed(url, most_bytes, method, body)
             except TimeoutError:
                 return SmallResponse(url=url, failure=failure.TIMEOUT)
@@ -80,7 +80,7 @@ class SmallFetch:
         allowed = [address for address in found.addresses if not self._guard.check(address)]
         if len(allowed) < len(found.addresses):  # if one address of a name is private, trust none of them
             return SmallResponse(url=url, failure=failure.ADDRESS)
-        whole = self._whole_s
+        whole = self.whole_s
         limits = Limits(connect_s=whole, first_byte_s=whole, total_s=whole, body_bytes=most_bytes, header_bytes=16_384)
         exchange = _Exchange(_request(url, method, body))
         tls = self._tls if scheme == "https" else None

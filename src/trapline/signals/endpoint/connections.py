@@ -39,11 +39,13 @@ class Bounds:
     longest ago, or that never had one. So slow senders, however many, use up only each other's connections, and so do
     senders that exceed their rate.
 
-    `proxy`: an address that stands for many senders; "": none. `whole_s`: the most time of a request and its response.
+    `proxy`: an address that stands for many senders; "": none.
     """
 
-    def __init__(self, proxy: str = "", most_of_one_sender: int = MOST_OF_ONE_SENDER, whole_s: float = WHOLE_S) -> None:
-        self._proxy, self._most_of_one_sender, self.whole_s = sender_of(proxy), most_of_one_sender, whole_s
+    whole_s = WHOLE_S  # the most time of a request and its response
+
+    def __init__(self, proxy: str = "", most_of_one_sender: int = MOST_OF_ONE_SENDER) -> None:
+        self._proxy, self._most_of_one_sender = sender_of(proxy), most_of_one_sender
         self._open: OrderedDict[BoundedConnection, None] = OrderedDict()  # in order of opening, or of last response
         self.of_sender: Counter[str] = Counter()  # open connections by sender
         self.refused = 0  # new connections that were refused
