@@ -24,6 +24,7 @@ class OpenVisit:
     running: int = 0  # downloading, or being processed
     answers: int = 0
     failures: int = 0  # pages without an answer
+    is_candidate: bool = True  # is among those that are asked for a page
 
     @property
     def has_failed(self) -> bool:
@@ -54,7 +55,10 @@ class OpenVisits(Generic[Key]):
     def __init__(self, per_site: int = 1) -> None:
         """`per_site`: downloads from one site at a time."""
         self._per_site = per_site
-        self._open: deque[OpenVisit] = deque()
+        self._open: dict[int, OpenVisit] = {}  # by number, in the order in which they began
+        self._candidates: deque[OpenVisit] = deque()  # all that may download a page, and some that may not
+        self._over: list[OpenVisit] = []  # all of which nothing is left, and some that go on
+        self._pages_left = 0
         self._running: dict[Key, RunningPage[Key]] = {}
 
     def __len__(self) -> int:
@@ -63,12 +67,12 @@ class OpenVisits(Generic[Key]):
     @property
     def has_pages(self) -> bool:
         """Whether a page may be downloaded now."""
-        return any(map(self._may_download, self._open))
+        return any(map(self._may_download, self._candidates))
 
     @property
     def pages_left(self) -> int:
         """Number of pages that were not handed out."""
-        return sum(len(visit.left) for visit in self._open)
+        return self._pages_left
 
     @property
     def pages_running(self) -> int:
@@ -81,15 +85,22 @@ class OpenVisits(Generic[Key]):
         return any(not running.is_downloading for running in self._running.values())
 
     def begin(self, visit: UrlVisit) -> None:
-        self._open.append(OpenVisit(visit, deque(visit.pages)))
+        self._open[visit.id] = OpenVisit(visit, deque(visit.pages))
+        self._candidates.append(self._open[visit.id])
+        self._pages_left += len(visit.pages)
 
     def next_page(self) -> tuple[OpenVisit, QueuedPage] | None:
         """Return a page that may be downloaded now, of the visit that has waited longest; None: there is none."""
-        for _ in range(len(self._open)):
-            visit = self._open[0]
-            self._open.rotate(-1)
+        while self._candidates:
+            visit = self._candidates.popleft()
             if self._may_download(visit):
-                return visit, visit.left.popleft()
+                self._candidates.append(visit)
+                page = visit.left.popleft()
+                self._pages_left -= 1
+                if not visit.left:
+                    self._over.append(visit)
+                return visit, page
+            visit.is_candidate = False
         return None
 
     def _may_download(self, visit: OpenVisit) -> bool:
@@ -111,6 +122,9 @@ class OpenVisits(Generic[Key]):
         if running is not None and running.is_downloading:
             running.is_downloading = False
             running.visit.downloading -= 1
+            if running.visit.left and not running.visit.is_candidate:
+                running.visit.is_candidate = True
+                self._candidates.append(running.visit)
 
     def ended_but(self, in_progress: Container[Key]) -> Iterator[RunningPage[Key]]:
         """Remove and yield all pages but these: they have been processed."""
@@ -122,17 +136,22 @@ class OpenVisits(Generic[Key]):
         self.downloaded(key)
         running = self._running.pop(key)
         running.visit.running -= 1
+        if not running.visit.left and not running.visit.running:
+            self._over.append(running.visit)
         running.visit.answers += running.is_answered
         running.visit.failures += running.has_failed
         return running
 
     def over(self) -> Iterator[OpenVisit]:
         """Remove and yield the visits of which nothing is left."""
-        for visit in [visit for visit in self._open if not visit.left and not visit.running]:
-            self._open.remove(visit)
-            yield visit
+        while self._over:
+            visit = self._over.pop()
+            if not visit.running and self._open.pop(visit.visit.id, None):
+                yield visit
 
     def stop(self) -> Iterator[OpenVisit]:
         """Remove and yield all visits, because the crawl ends. Their pages that were not reported wait again."""
         while self._open:
-            yield self._open.popleft()
+            yield self._open.pop(next(iter(self._open)))
+        self._candidates.clear()
+        self._pages_left = 0

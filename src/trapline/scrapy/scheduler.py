@@ -6,6 +6,7 @@ callback and the pipelines of its page have ended, together with the report on t
 that came from it, or it is downloaded again.
 """
 
+import gc
 import logging
 import math
 import pickle
@@ -95,8 +96,10 @@ class Scheduler(BaseScheduler):
         connect(self._response_downloaded, signals.response_downloaded)
         connect(self._left_downloader, signals.request_left_downloader)
         self._lookups.add(self._frontier.unresolved)
+        gc.freeze()  # what was imported and opened lives as long as the crawl: the collector need not look at it again and again
 
     def close(self, reason: str) -> None:
+        gc.unfreeze()
         self._lookups.close()
         for call in (self._wake_call, self._look_call):
             if call is not None:
@@ -123,10 +126,8 @@ class Scheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         is_taken = self._enqueue(request)
         # Here too: while a busy engine processes one page after the other, it asks for no request. Not before, because the request
-        # must be kept even if the report cannot be written. A page has many links, so the numbers are compared first: if a request
-        # that was sent past the scheduler hides an ended page, `_look` reports that page soon after.
-        if len(self._in_progress()) < self._visits.pages_running:
-            self._report_ended()
+        # must be kept even if the report cannot be written.
+        self._report_if_ended()
         return is_taken
 
     def _enqueue(self, request: Request) -> bool:
@@ -153,7 +154,7 @@ class Scheduler(BaseScheduler):
         return True
 
     def next_request(self) -> Request | None:
-        self._report_ended()
+        self._report_if_ended()
         while (found := self._visits.next_page()) is not None or self._begin_visit():
             if found is None:
                 continue
@@ -200,6 +201,12 @@ class Scheduler(BaseScheduler):
         slot = self._crawler.engine._slot if self._crawler.engine is not None else None
         if slot is not None and slot.closing is None:
             slot.nextcall.schedule()
+
+    def _report_if_ended(self) -> None:
+        """Report pages that the engine has finished, if numbers say that there are any. The engine calls this often. If a request that
+        was sent past the scheduler hides an ended page, `_look` reports that page soon after."""
+        if len(self._in_progress()) < self._visits.pages_running:
+            self._report_ended()
 
     def _report_ended(self) -> None:
         """Report the pages that the engine has finished, with the requests that came from them."""
@@ -253,6 +260,7 @@ class Scheduler(BaseScheduler):
         """Report the pages that the engine has finished. While all connections are busy, it does not ask for a request."""
         self._look_call = None
         self._report_ended()
+        self._ask_engine()
         if self._visits.is_processing:
             self._look_call = call_later(_LOOK_AGAIN_S, self._look)
 
