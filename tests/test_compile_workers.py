@@ -332,8 +332,8 @@ def test_there_are_workers_only_if_the_cache_can_be_written(
     monkeypatch.setattr(jit, "_load_or_compile", lambda *function: None)
     monkeypatch.setattr(jit, "_compile_with_workers", lambda *given: begun.append(given))
     monkeypatch.setattr(jit, "_Report", lambda *given: SimpleNamespace(total=500))
-    function = SimpleNamespace(overloads=())
-    jit._load_or_compile_all([(function, ""), (function, "")], None)
+    function: Any = SimpleNamespace(address=0)
+    jit._load_or_compile_all([function, function], None)
     assert len(begun) == is_writable
 
 
