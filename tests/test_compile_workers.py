@@ -33,10 +33,10 @@ compile_workers.claimed = lambda *of_this_process: iter(())
 reported = []
 rank = opic.PAGE.function
 jit.ready(within=["trapline.graph.graph"], ranks=[rank], progress=lambda *step: reported.append(step))
-made = [kernel for kernel, _ in jit._kernels if kernel.py_func.__module__ == "trapline.graph.graph"] + [rank._dispatcher]
+made = [kernel for kernel in jit._kernels if kernel.py_func.__module__ == "trapline.graph.graph"] + [rank.stored]
 print(json.dumps({{
-    "hits": [sum(each.stats.cache_hits.values()) for each in made],
-    "misses": [sum(each.stats.cache_misses.values()) for each in made],
+    "hits": [int(each.was_loaded) for each in made],
+    "misses": [int(each.compiled is not None) for each in made],
     "reported": reported,
 }}))
 """
@@ -332,8 +332,8 @@ def test_there_are_workers_only_if_the_cache_can_be_written(
     monkeypatch.setattr(jit, "_load_or_compile", lambda *function: None)
     monkeypatch.setattr(jit, "_compile_with_workers", lambda *given: begun.append(given))
     monkeypatch.setattr(jit, "_Report", lambda *given: SimpleNamespace(total=500))
-    function = SimpleNamespace(overloads=())
-    jit._load_or_compile_all([(function, ""), (function, "")], None)
+    function: Any = SimpleNamespace(address=0)
+    jit._load_or_compile_all([function, function], None)
     assert len(begun) == is_writable
 
 

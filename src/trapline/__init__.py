@@ -1,11 +1,12 @@
 """Trapline: a web crawler whose product is its scheduling.
 
 This module is the public interface: it defines the names that users import, and no code of its own. A name is loaded at
-its first use: every command runs `import trapline`, and the modules behind these names import numba.
+its first use: every command runs `import trapline`, and the modules behind these names import most of the package.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from trapline.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from trapline.api.crawl import Crawl, crawl
@@ -91,7 +92,7 @@ _HOMES = {
     "trapline.simulator.settings": ("SimulationSettings",),
     "trapline.strategies": ("PageRank", "SiteRank", "Strategy", "load_strategy"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_find = lazy_names(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
@@ -99,11 +100,7 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("trapline")
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOME_OF[name]), name)
-    globals()[name] = value  # so that the next lookup does not call this function
-    return value
+    return _find(name)
 
 
 def __dir__() -> list[str]:

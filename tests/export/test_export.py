@@ -456,8 +456,7 @@ from trapline.compiled import jit
 asked, real = [], jit.ready
 jit.ready = lambda *kernels, **how: asked.append(how.get("within")) or real(*kernels, **how)
 assert run(sys.argv[1:]) == 0
-unready = {kernel for kernel, _ in jit._unready}
-print(len(asked), *sorted(kernel.py_func.__name__ for kernel, _ in jit._kernels if kernel not in unready))
+print(len(asked), *sorted(kernel.py_func.__name__ for kernel in jit._kernels if kernel not in jit._unready))
 """
 _OF_REPORT = (
     "_choose_homes _count _drop_parallel _pass _scatter _split _split_urls _turn_round _walk inversions mark_early"

@@ -7,8 +7,7 @@ from typing import Any
 
 from trapline.errors import ConfigError, nearest
 from trapline.output import write_text
-from trapline.report import CrawlRecord, compare_page
-from trapline.report.notebook import comparison_html, result_html
+from trapline.report import CrawlRecord
 from trapline.simulator import SimulatedCrawl
 from trapline.simulator.arena import Arena
 from trapline.simulator.breakdown import SiteTotals
@@ -44,6 +43,8 @@ class SimulationResult:
 
     def _repr_html_(self) -> str:
         """Return the numbers and the quality curve, for notebooks."""
+        from trapline.report.notebook import result_html  # imported late: programs without a notebook need no charts
+
         return result_html(self.record, self.web)
 
     @property
@@ -127,6 +128,8 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Return one row per crawl and a chart, for notebooks."""
+        from trapline.report.notebook import comparison_html  # as above
+
         return comparison_html(self.records, self.web, list(self.failures))
 
     @property
@@ -231,5 +234,7 @@ def _save(crawls: Sequence[SimulationResult], variants: Sequence[Variant], path:
     first = crawls[0]
     subtitle = f"{first.record.web_size}; {common_summary(variants)}"
     records = [crawl.record for crawl in crawls]
+    from trapline.report import compare_page  # imported late: most simulated crawls write no page
+
     page = compare_page(records, f"Crawl orders of {first.web}", subtitle, first.settings, "Settings of all crawls.")
     write_text(Path(path), page)

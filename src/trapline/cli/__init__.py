@@ -7,6 +7,7 @@ Exit codes: 0 done, 2 the user must act, 3 a crawl fetched no page (crawl/end.py
 143 a crawl was ended by SIGTERM before it began (crawl/ready.py).
 """
 
+import gc
 import signal
 import sys
 from collections.abc import Sequence
@@ -78,6 +79,7 @@ def main() -> None:
     code = run(sys.argv[1:])
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the command is done: a late signal must not change its exit code
+    gc.freeze()  # Python need not look for cycles among all objects of a process that ends
     sys.exit(code)
 
 

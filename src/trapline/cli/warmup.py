@@ -15,6 +15,8 @@ def compile_all(progress: ProgressCallback | None = None, waiting: Callable[[], 
     import trapline.crawler.engine.run
     import trapline.fetch.html.requisite_tags
     import trapline.frontier.replay
+    import trapline.graph.formats.text_output
+    import trapline.graph.load
     import trapline.parallel.simulated.crawl
     import trapline.refresh.replay.replayer
     import trapline.simulator.changing

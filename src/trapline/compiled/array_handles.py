@@ -4,21 +4,18 @@ numba determines the type of every argument at every call from Python: 2 to 7 us
 for an integer. Passed by value, a tuple of eighteen arrays is some 130 numbers, which are copied for every function
 that is not inlined into its caller: replays of refresh took a fifth to three fifths more time. The tuple is therefore
 kept in memory (`Pin`), a kernel gets its address, and each array is read from there where it is used (`Pinned`).
-Besides jit.py, only this file uses the internals of numba.
+What numba must know of these types is in intrinsics.py.
 """
 
 import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.core.typing.templates import AttributeTemplate
-from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
 
-from trapline.compiled.jit import DISABLED, i8, type_of
+from trapline.compiled.jit import DISABLED, Intrinsic
+from trapline.compiled.types import Type, type_of
 
 # numba's structure of an array: two owners (none here), number of items, bytes per item, address, shape, strides. For
 # an array of one dimension: its length in words, and the places of its number of items and of its shape.
@@ -57,69 +54,29 @@ class Pin:
         self.words[_WORDS * which + _ITEMS] = self.words[_WORDS * which + _SHAPE] = length
 
 
-class Pinned(types.Type):  # type: ignore[misc, unused-ignore]
-    """The numba type of a recalled tuple. A kernel can only read its arrays by their names."""
+class Pinned(Type):
+    """The type of a recalled tuple. A kernel can only read its arrays by their names."""
 
-    def __init__(self, example: tuple[Any, ...]) -> None:
-        self.kind = type_of(example)
-        content = hashlib.sha256(f"{self.kind.fields} {self.kind}".encode()).hexdigest()[:16]
-        super().__init__(f"pinned {type(example).__name__} {content}")
+    @cached_property
+    def numba_type(self) -> Any:
+        from trapline.compiled.intrinsics import PinnedType
 
+        content = hashlib.sha256(self.text.encode()).hexdigest()[:16]
+        return PinnedType(type_of(self.example).numba_type, f"pinned {type(self.example).__name__} {content}")
 
-@register_model(Pinned)
-class _PinnedModel(models.PrimitiveModel):  # type: ignore[misc, unused-ignore]
-    def __init__(self, manager: Any, pinned: Any) -> None:
-        super().__init__(manager, pinned, ir.IntType(64))
-
-
-@infer_getattr
-class _PinnedArrays(AttributeTemplate):  # type: ignore[misc, unused-ignore]
-    key = Pinned
-
-    def generic_resolve(self, pinned: Any, name: str) -> Any:
-        fields = pinned.kind.fields
-        return pinned.kind.types[fields.index(name)] if name in fields else None
-
-
-@lower_getattr_generic(Pinned)  # type: ignore[untyped-decorator, unused-ignore]
-def _read_array(context: Any, builder: Any, pinned: Any, address: Any, name: str) -> Any:
-    """Generate the code that reads one array of the tuple.
-
-    The load is marked as invariant, so that LLVM need not repeat it after every write: arrays are only replaced between
-    calls of kernels.
-    """
-    whole = builder.inttoptr(address, context.get_value_type(pinned.kind).as_pointer())
-    array = builder.load(cgutils.gep_inbounds(builder, whole, 0, pinned.kind.fields.index(name)), align=8)
-    array.set_metadata("invariant.load", builder.module.add_metadata([]))
-    return array
+    @cached_property
+    def text(self) -> str:
+        return f"pinned {super().text}"
 
 
 def recaller(pinned: Pinned) -> Any:
     """Return the function `recall(handle)`, which gives the tuple that is pinned there."""
-    if DISABLED:
-        return lambda value: value
-
-    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-    def recall(typing: Any, handle: Any) -> Any:
-        return pinned(i8), _as_it_is
-
-    return recall
+    return (lambda value: value) if DISABLED else Intrinsic("recall", pinned)
 
 
 def narrower(wide: Pinned, narrow: Pinned) -> Any:
     """Return the function `view(recalled)`, which gives the first arrays of a wide tuple as the narrow tuple."""
-    count = len(narrow.kind.types)
-    if (wide.kind.fields[:count], wide.kind.types[:count]) != (narrow.kind.fields, narrow.kind.types):
+    count = len(narrow.types)
+    if (wide.fields[:count], wide.types[:count]) != (narrow.fields, narrow.types):
         raise TypeError(f"{wide} does not begin as {narrow}")
-    if DISABLED:
-        return lambda value: narrow.kind.instance_class(*value[:count])
-
-    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-    def view(typing: Any, recalled: Any) -> Any:
-        return narrow(wide), _as_it_is
-
-    return view
-
-
-def _as_it_is(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    return values[0]
+    return (lambda value: type(narrow.example)(*value[:count])) if DISABLED else Intrinsic("view", wide, narrow)

@@ -12,7 +12,7 @@ Stale machine code must never run. A file is loaded only if everything that it w
 A file that is missing, unreadable or damaged means that the function is compiled. Files are written under another name and renamed,
 so a process that is killed leaves no half of a file.
 
-Only this file, jit.py and array_handles.py use the internals of numba.
+A file contains the name of a function, a zero byte, and an object file with that function. machine_code.py loads it without numba.
 """
 
 import hashlib
@@ -24,31 +24,24 @@ import pickle
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import llvmlite
-import numba
 import numpy as np
-from llvmlite import binding as llvm
-from llvmlite import ir
-from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
 
+from trapline.compiled import numba_settings
 from trapline.compiled.cache_folder import cache_folder, is_ours, make
+from trapline.compiled.machine_code import load
+from trapline.compiled.numba_settings import Processor
 from trapline.compiled.sources import Texts, compiled_sources, loaded_code
-
-Processor = tuple[str, str, str]  # as numba describes it: target triple, name, features
+from trapline.compiled.types import Signature
 
 PROCESSOR_FILE = "processor.json"
 _PACKAGE = Path(__file__).parent.parent
 _PACKAGE_PREFIX = __name__.partition(".")[0] + "."
-# numba's settings that change the code it generates. Those of the processor are in the name of each file.
-_SETTINGS = ("OPT", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML", "DEBUGINFO_DEFAULT")
 _HASH_BYTES = 32
 
 
@@ -65,12 +58,12 @@ def _identity_of(sources: Texts) -> str:
 
 
 def _versions() -> Iterator[str]:
-    yield f"numba {numba.__version__}, llvmlite {llvmlite.__version__}"
+    yield f"numba {numba_settings.numba_version()!r}, llvmlite {numba_settings.llvmlite_version()}"
     yield f"numpy {'.'.join(np.__version__.split('.')[:2])}"  # as exact as numba distinguishes them
     # Machine code depends on the layout of Python's objects, which is the same in all versions of one bytecode.
     yield f"{sys.implementation.cache_tag} {sys.abiflags} {importlib.util.MAGIC_NUMBER.hex()}"
     yield f"{platform.system()} {platform.machine()} {sys.maxsize} {sys.byteorder}"
-    yield from (f"{name} {getattr(numba.config, name)!s}" for name in _SETTINGS)
+    yield from (f"{name} {value}" for name, value in numba_settings.code_settings().items())
 
 
 _SOURCES = compiled_sources(_PACKAGE)
@@ -85,76 +78,57 @@ def _sources_are_unchanged() -> bool:
         return False
 
 
-class KernelCache(_Cache):  # type: ignore[misc, unused-ignore]
-    """The files of one function, as numba's dispatcher asks for them."""
+class KernelFile:
+    """The files of one function: in the cache, and perhaps one that came with the package."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Callable[..., Any], signature: Signature) -> None:
         self._name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
-        self._function = function
-        self._found: Any = None
+        self._function: Any = function
+        self._signature = signature
 
     @property
-    def cache_path(self) -> str:
-        return str(CACHE)
+    def entry_name(self) -> str:
+        """A name for the entry of the function, which no other function has."""
+        return f"entry.{self._file(CACHE, numba_settings.processor())[0].stem}"
 
-    def exists(self, signature: Any, context: Any) -> bool:
+    def exists(self) -> bool:
         """Return whether there is a file, which may be damaged."""
-        return any(file.exists() for file, _ in self._files(signature, context))
+        return any(file.exists() for file, _ in self._files())
 
-    def find(self, signature: Any, context: Any) -> bool:
-        """Load the function from its file and keep it for `load_overload`. Return False if it must be compiled."""
-        context.refresh()
-        for file, key in self._files(signature, context):
+    def load(self) -> int:
+        """Load the machine code and return the address of its function; 0 if the function must be compiled."""
+        for file, key in self._files():
             content = _read(file, key)
             if content is not None:
-                self._found = CompileResult._rebuild(context, *pickle.loads(content))
-                return True
-        return False
+                name, _, code = content.partition(b"\0")
+                return load(code, name.decode())
+        return 0
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        if self._found is None:
-            self.find(sig, target_context)
-        found, self._found = self._found, None
-        return found
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        if data.library.has_dynamic_globals or data.lifted:
-            return  # the machine code contains addresses of this process
+    def save(self, name: str, code: bytes) -> None:
+        """Write machine code that has a function of this name."""
         if not _sources_are_unchanged():
             return  # they were edited since this process started, and it may have imported some files after that
-        (name, kind, (machine_code, linkable)), *others = data._reduce()
-        others[5] = ""  # numba's annotated source, which nobody reads; it contains the path of the file
-        content = dumps(((name, kind, (machine_code, _names_alone(linkable))), *others))
         if make(CACHE):
-            _write(*self._file(CACHE, sig, _processor(data.target_context)), content)
+            _write(*self._file(CACHE, numba_settings.processor()), name.encode() + b"\0" + code)
 
-    def enable(self) -> None:
-        pass
-
-    def disable(self) -> None:
-        pass
-
-    def flush(self) -> None:
-        pass
-
-    def _files(self, signature: Any, context: Any) -> Iterator[tuple[Path, bytes]]:
+    def _files(self) -> Iterator[tuple[Path, bytes]]:
         """Yield the files to try, with the keys that they must have: code for this very processor first."""
-        own = _processor(context)
+        own = numba_settings.processor()
         if is_ours(CACHE):
-            yield self._file(CACHE, signature, own)
+            yield self._file(CACHE, own)
         prebuilt = _prebuilt_processor(own)
         if prebuilt is not None:
-            yield self._file(prebuilt_folder(_PACKAGE), signature, prebuilt)
+            yield self._file(prebuilt_folder(_PACKAGE), prebuilt)
 
-    def _file(self, folder: Path, signature: Any, processor: Processor) -> tuple[Path, bytes]:
-        made_of = repr((IDENTITY, self._name, str(signature), *processor)).encode()
+    def _file(self, folder: Path, processor: Processor) -> tuple[Path, bytes]:
+        made_of = repr((IDENTITY, self._name, repr(self._signature), *processor)).encode()
         key = made_of + self._loaded_code() + self._own_source()
         number = hashlib.sha256(key).hexdigest()[:16]
         return folder / f"{self._name}-{number}.kernel", key
 
     def _loaded_code(self) -> bytes:
         cells = self._function.__closure__
-        inner: bytes = dumps(tuple(cell.cell_contents for cell in cells)) if cells else b""
+        inner = pickle.dumps(tuple(cell.cell_contents for cell in cells)) if cells else b""
         return loaded_code(self._function) + inner
 
     def _own_source(self) -> bytes:
@@ -167,25 +141,6 @@ class KernelCache(_Cache):  # type: ignore[misc, unused-ignore]
         return file.encode()
 
 
-def _names_alone(linkable: bytes) -> bytes:
-    """Return a module in LLVM's intermediate representation that defines the same names as the given one, but as empty variables.
-
-    numba keeps the intermediate representation beside the machine code, to link a function into others, and parses it
-    whenever it loads the function. Kernels and ranks are never linked into others, and numba then needs only the names.
-    """
-    module, names = llvm.parse_bitcode(linkable), ir.Module()
-    for value in (*module.functions, *module.global_variables):
-        if not value.is_declaration:
-            ir.GlobalVariable(names, ir.IntType(8), value.name).initializer = ir.IntType(8)(0)
-    bitcode: bytes = llvm.parse_assembly(str(names)).as_bitcode()
-    return bitcode
-
-
-def _processor(context: Any) -> Processor:
-    triple, name, features = context.codegen().magic_tuple()
-    return triple, name, features
-
-
 # ---- Kernels that came with the package.
 
 
@@ -196,7 +151,7 @@ def prebuilt_folder(package: Path, of: str = IDENTITY) -> Path:
 @cache
 def _prebuilt_processor(own: Processor) -> Processor | None:
     """Return the processor that the prebuilt kernels were compiled for; None if there are none that this processor can run."""
-    if os.environ.get("TRAPLINE_PREBUILT") == "0" or numba.config.CPU_NAME or numba.config.CPU_FEATURES:
+    if os.environ.get("TRAPLINE_PREBUILT") == "0" or numba_settings.chooses_processor():
         return None
     try:
         said = json.loads((prebuilt_folder(_PACKAGE) / PROCESSOR_FILE).read_text("utf-8"))

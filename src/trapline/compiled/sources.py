@@ -1,8 +1,9 @@
 """What compiled code is made of: the source files on disk, and the code that this process has loaded.
 
 The files are those with compiled functions, and all that they import, directly or indirectly. A compiled function contains functions and
-constants of other files, and numba notices no edit there. The name of the cache folder (jit.py) is therefore a hash of these files. They
-are read as text, because every process does this at its start, and parsing would be slow. This module knows nothing about numba.
+constants of other files, and numba notices no edit there. The name of the cache folder (kernel_files.py) is therefore a hash of these
+files. They are read as text, because every process does this at its start, and parsing would be slow. This module knows nothing about
+numba.
 """
 
 import hashlib
@@ -54,8 +55,13 @@ def _homes(module: str, name: str, texts: Texts) -> Iterator[Wanted]:
         yield file, name if is_reexported or inner else ALL
 
 
-def _imports(text: bytes) -> Iterator[tuple[str, str, str]]:
-    """Yield all imports of Trapline in a file, also those in functions: the module, the name there, the name here."""
+@cache
+def _imports(text: bytes) -> tuple[tuple[str, str, str], ...]:
+    """Return all imports of Trapline in a file, also those in functions: the module, the name there, the name here."""
+    return tuple(_each_import(text))
+
+
+def _each_import(text: bytes) -> Iterator[tuple[str, str, str]]:
     for module, names in _IMPORT.findall(text):
         for name, own in _NAME.findall(_COMMENT.sub(b"", names).decode()):
             yield module.decode(), name, own or name

@@ -26,7 +26,7 @@ def main() -> None:
     declared = declared_functions()
     process, processes = map(int, sys.argv[1:3])
     for number in claimed(_TASK, len(names), process, processes):
-        if not compile_to_file(*declared[names[number]], _report):
+        if not compile_to_file(declared[names[number]], _report):
             return  # the disk is full, or the sources were edited
 
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from trapline.crawler.engine.status import ENDS
 from trapline.crawler.inspect.broken_links import BrokenLinks, BrokenPage
 from trapline.report.breakdown_chart import breakdown_charts
 from trapline.report.chart import (
@@ -24,7 +25,6 @@ from trapline.report.chart import (
 )
 from trapline.report.html import PageFrame, counts_table, definitions, filled, head_cell, headline, number_cell
 from trapline.report.live_record import (
-    ENDS,
     RULES,
     LiveRecord,
     Moments,

@@ -177,18 +177,6 @@ KINDS = {
     failure.ROBOTS: "robots.txt could not be fetched",
     FORBIDDEN: "not requested, because of robots.txt",
 }
-ENDS = {
-    "max-pages": "--max-pages",
-    "max-time": "--max-time",
-    "max-bytes": "--max-bytes",
-    "proxy-lost": "the proxy was not available",
-    "unreachable": "no seed could be reached",
-    "drained": "nothing was left to fetch",
-    "interrupted": "Ctrl-C",
-    "terminated": "SIGTERM",
-    "stopped": "the program that received the pages",
-}
-"""Texts for what ended a crawl: `stopped_by` in docs/crawl-summary.md."""
 RULES = {
     "apart": "overlapped an earlier visit to the same site or address",
     "delay": "began before the delay of the site or address had passed",

@@ -155,7 +155,7 @@ def stopped_by(why: str | None) -> str:
     >>> stopped_by("max-time"), stopped_by("drained")
     ('--max-time', 'nothing was left to fetch')
     """
-    from trapline.report.live_record import ENDS
+    from trapline.crawler.engine.status import ENDS
 
     return ENDS.get(why or "", why or "unknown reason")
 

@@ -8,6 +8,7 @@ module begins no visit and stops no crawl: it tells the crawler of each result, 
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +26,6 @@ from trapline.crawler.engine.world import World
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch
 from trapline.crawler.recrawl.published_lists import PublishedLists
 from trapline.crawler.recrawl.signal_intake import SignalIntake
-from trapline.crawler.requisites.page_requisites import PageRequisites
 from trapline.crawler.store.outbox import Outbox
 from trapline.crawler.visits.extra_requests import ExtraRequests
 from trapline.crawler.visits.fetch_record import PageRequest, answer, no_answer
@@ -36,6 +36,9 @@ from trapline.fetch.http.response import Response
 from trapline.fetch.urls import canonical
 from trapline.frontier import FAILED, FETCHED, REFUSED, Frontier, Visit
 from trapline.frontier.layout import Array
+
+if TYPE_CHECKING:  # imported only by crawls that fetch requisites
+    from trapline.crawler.requisites.page_requisites import PageRequisites
 
 _MOST_SCOPE_NOTES = 5
 _CONDITION = b"\r\nIf-"  # in a conditional request: If-None-Match, If-Modified-Since, or both
@@ -54,7 +57,7 @@ class Features:
     """takes in what content providers say about changes"""
     published_lists: PublishedLists | None = None
     """reads sitemaps and feeds"""
-    requisites: PageRequisites | None = None
+    requisites: "PageRequisites | None" = None
     """fetches requisites of pages"""
     events: CrawlEvents = NO_EVENTS
     """writes the log of the crawl"""

@@ -35,6 +35,18 @@ BY_HAND = (INTERRUPTED, TERMINATED)
 PROXY_LOST = "proxy-lost"  # the proxy is not available
 UNREACHABLE = "unreachable"  # nothing was fetched, and every seed refuses connections or has no address
 STOPPED = "stopped"  # by the program that takes the pages
+ENDS = {
+    MAX_PAGES: "--max-pages",
+    MAX_TIME: "--max-time",
+    MAX_BYTES: "--max-bytes",
+    PROXY_LOST: "the proxy was not available",
+    UNREACHABLE: "no seed could be reached",
+    DRAINED: "nothing was left to fetch",
+    INTERRUPTED: "Ctrl-C",
+    TERMINATED: "SIGTERM",
+    STOPPED: "the program that received the pages",
+}
+"""Texts for what ended a crawl: `stopped_by` in docs/crawl-summary.md."""
 
 
 # ---- Ctrl-C and SIGTERM while a crawl runs. What they do is decided in run.py.

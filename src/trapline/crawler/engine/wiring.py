@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.discovery.scope import Scope
@@ -29,7 +30,6 @@ from trapline.crawler.inspect.database_reader import opened, scope
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, Copies, ForbiddenPages
 from trapline.crawler.recrawl.published_lists import ListOptions, Offload, PublishedLists, Senders
 from trapline.crawler.recrawl.signal_intake import SignalIntake
-from trapline.crawler.requisites.page_requisites import PageRequisites
 from trapline.crawler.store.outbox import Outbox
 from trapline.fetch.address import Guard
 from trapline.fetch.dns import Resolver
@@ -37,6 +37,9 @@ from trapline.frontier import Frontier
 from trapline.frontier.journal import Journal
 from trapline.refresh.live.agenda import Agenda, Turns
 from trapline.signals.inbox import Inbox
+
+if TYPE_CHECKING:  # imported only by crawls that fetch requisites
+    from trapline.crawler.requisites.page_requisites import PageRequisites
 
 # ---- The parts of a crawl that fetches pages again, built when it begins and closed when it ends.
 
@@ -238,7 +241,9 @@ def _exchanged(folder: Path) -> Exchanged:
 
 def _requisites(
     crawl: Opened, link_resolver: LinkResolver, outbox: Outbox, others: OtherPartitions | None
-) -> PageRequisites:
+) -> "PageRequisites":
+    from trapline.crawler.requisites.page_requisites import PageRequisites
+
     limit = crawl.options.limits.expanded_bytes
     send = others.send_requisite if others is not None else None
     requisites = PageRequisites(crawl.state.frontier, link_resolver, outbox, limit, send)

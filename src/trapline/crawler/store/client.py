@@ -19,8 +19,7 @@ from typing import Any
 from trapline.crawler.engine.records import Batch
 from trapline.crawler.files.layout import FolderClaim
 from trapline.crawler.speed.connection_states import StoreBacklog
-from trapline.crawler.store.frames import Reports, StoreFrameKind, encode, encode_batch
-from trapline.crawler.store.keeper import Closed
+from trapline.crawler.store.frames import Closed, Reports, StoreFrameKind, encode, encode_batch
 from trapline.crawler.store.settings import StoreSettings
 from trapline.errors import ConfigError
 

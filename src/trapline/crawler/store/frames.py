@@ -10,7 +10,7 @@ import select
 import struct
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from trapline.crawler.engine.records import Batch, Fetched
 
@@ -27,8 +27,19 @@ class StoreFrameKind(IntEnum):
     READY = 3  # the files match the database; payload: bytes of all archives
     COMMITTED = 4  # a batch and all before it are durable; payload: number of the batch, bytes of all archives
     CLOSING = 5  # payload: the step of closing that begins now, in words
-    CLOSED = 6  # payload: totals
+    CLOSED = 6  # payload: Closed
     FAILED = 7  # payload: the reason, in one line
+
+
+class Closed(NamedTuple):
+    """Totals over all runs of the crawl, and the time that closing took."""
+
+    batches: int
+    fetches: int  # rows of `fetch`, with any result
+    archives: int
+    warc_bytes: int
+    index_s: float  # time to build the indexes of the database
+    sort_s: float  # time to sort index.cdxj
 
 
 def encode(kind: StoreFrameKind, payload: Any = None) -> tuple[bytes, bytes]:

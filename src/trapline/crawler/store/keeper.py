@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from sqlite3 import OperationalError
-from typing import NamedTuple
 
 from trapline.crawler.engine.records import Batch
 from trapline.crawler.files.layout import ARCHIVES, DATABASE, INDEX, REBUILT_INDEX
@@ -22,6 +21,7 @@ from trapline.crawler.store.damaged import answers_after, keep_file, keep_tail
 from trapline.crawler.store.database import INDEXES, Database
 from trapline.crawler.store.fetch_log import FetchLogWriter
 from trapline.crawler.store.filing import Filing, Row
+from trapline.crawler.store.frames import Closed
 from trapline.crawler.store.settings import StoreSettings
 from trapline.crawler.store.tail import Tail, cut_back
 from trapline.errors import ConfigError, InvariantError
@@ -124,17 +124,6 @@ def cut_to_committed(folder: Path, database: Database, begun: Iterable[Path]) ->
 # ---- Closing a folder at the end of a crawl or of one run of it: building what is too costly to maintain while crawling.
 #
 # Everything is committed before. If the process is killed here, only this work is lost, and the next close does it again.
-
-
-class Closed(NamedTuple):
-    """Totals over all runs of the crawl, and the time that closing took."""
-
-    batches: int
-    fetches: int  # rows of `fetch`, with any result
-    archives: int
-    warc_bytes: int
-    index_s: float  # time to build the indexes of the database
-    sort_s: float  # time to sort index.cdxj
 
 
 def finish(folder: Path, database: Database, report: Callable[[str], None]) -> Closed:

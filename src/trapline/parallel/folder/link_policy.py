@@ -16,7 +16,6 @@ from trapline.crawler.discovery.scope import Scope, is_among
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.urls import canonical, host_port, origin
-from trapline.graph import LoadOptions, load_graph
 from trapline.graph.strings import encoded
 from trapline.parallel import CROSS_OVER, EXCHANGE, FIREWALL
 from trapline.parallel.partition import BY_ADDRESS, BY_URL, Partitioning, most_linked
@@ -100,6 +99,11 @@ def why_fixed(policy: LinkPolicy, partitioning: Partitioning) -> str:
 def replicated_urls(path: Path, most: int, scope: Scope, seeds: Sequence[str]) -> tuple[str, ...]:
     """Return the `most` URLs in scope with the most in-links in an older crawl, or in a graph with URLs. A seed is left
     out, because its owner knows it anyway."""
+    from trapline.graph import (
+        LoadOptions,
+        load_graph,
+    )  # imported late: every crawl asks this package whether it has partitions
+
     is_crawl = path.name == "crawl.db" or (path / "crawl.db").is_file()
     graph = load_graph(path, LoadOptions(dangling=is_crawl))
     if graph.urls is None:

@@ -9,6 +9,7 @@ gone, and the partition may be started elsewhere: the worker dies at once, so th
 processes.
 """
 
+import gc
 import json
 import os
 import signal
@@ -157,4 +158,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    gc.freeze()  # as in cli/__init__.py
+    sys.exit(code)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from trapline.errors import ConfigError, nearest
 from trapline.frontier import Rules
 from trapline.frontier.layout import RANK_LIMIT
-from trapline.graph import Graph, LoadOptions, load_graph
+from trapline.graph import Graph
 from trapline.graph.exact import drawn
 from trapline.graph.formats.crawl_database import ACCEPTS as CRAWL
 from trapline.graph.formats.textfile import at_row, rows, shown
@@ -178,6 +178,8 @@ def _old_values(path: Path, pagerank_of: Callable[[Graph], Floats]) -> dict[byte
         return file_values(path)
     is_crawl = path.name == CRAWL or (path / CRAWL).is_file()
     # Of a crawl, the pages too that were discovered and not fetched
+    from trapline.graph import LoadOptions, load_graph
+
     old = load_graph(path, LoadOptions(dangling=is_crawl))
     urls = _urls(old, f"--history {path}")
     return dict(zip(encoded(urls), pagerank_of(old).tolist(), strict=True))
