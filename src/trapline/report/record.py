@@ -6,7 +6,7 @@ crawl was simulated, or is a live one that `together.py` has converted to the sa
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -50,6 +50,7 @@ Curve = list[list[float]]
 
 TOP = 0.1
 QUALITY_SHARES = (0.5, 0.8, 0.95)
+_HARVEST_SHARES = (0.1, 0.25, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,14 @@ class Load:
     active_connections: list[float]
     bytes: list[int]
     wasted_bandwidth: list[float] | None  # share of the link; None: the link has no limit
+
+
+class Harvest(NamedTuple):
+    """The share of good pages among the pages that came first."""
+
+    least: float  # quality of a good page, or more
+    of_all: float  # share of good pages in the whole web
+    share: dict[str, float]  # by the share of the fetched pages: 10%, 25%, 50%
 
 
 class JudgedCrawl(Protocol):
@@ -160,6 +169,7 @@ class CrawlRecord:
     clock: str = "simulated"  # the kind of its seconds: "simulated", or "" for a live crawl
     variant: dict[str, str] = field(default_factory=dict)
     """its conditions, as far as they differ between the crawls of a comparison: value by option, such as connections: 64"""
+    harvest: Harvest | None = None  # None: the crawl was judged by PageRank alone
     label: str = ""  # name among the crawls of a comparison; empty: the name of the strategy
 
     @property
@@ -200,13 +210,15 @@ def record_of(
     pagerank: Floats,
     quality: Floats | None = None,
     quality_name: str | None = None,
+    harvest_quality: float | None = None,
     reference_rate: float | None = None,
     depth: Ids | None = None,
 ) -> CrawlRecord:
     """Judge a crawl by the PageRank of each page and, if given, by another measure of quality.
 
-    `reference_rate`: pages per second of the crawl that the speed-up is relative to. `depth`: the clicks from the nearest
-    seed to each page, -1 if there is no way; without it, from the nearest home page.
+    `harvest_quality`: the least quality of the pages that count for the harvest rate; None: the median of all pages.
+    `reference_rate`: pages per second of the crawl that the speed-up is relative to. `depth`: the clicks from the nearest seed
+    to each page, -1 if there is no way; without it, from the nearest home page.
     """
     value = pagerank if quality is None else quality
     name = quality_name or ("PageRank" if quality is None else "quality")
@@ -227,6 +239,7 @@ def record_of(
         kendall_tau_spread=tau_spread(order, pagerank),
         top_tenth=_top_tenth(order, best_by_pagerank if crawl.drained else _best_of_web(best_by_pagerank, pagerank)),
         quality_fetched=_share_of_all(order, value),
+        harvest=None if quality is None else harvest_of(order, quality, harvest_quality),
         speed_up=timing.speed_up(timing.rate(crawl.log), reference_rate) if reference_rate else None,
         politeness_violations=politeness_violations(crawl.log, graph.site, graph.ips, crawl.rules),
         **_batch(crawl, came, visits, graph),
@@ -238,6 +251,19 @@ def record_of(
         progress=_progress(crawl, value),
         load=_load(crawl, visits, brought),
     )
+
+
+def harvest_of(order: Ids, quality: Floats, least: float | None = None) -> Harvest:
+    """Return the harvest rate of a crawl that fetched pages in this order.
+
+    >>> harvest_of(np.array([0, 2, 1, 3]), np.array([0.9, 0.1, 0.8, 0.2])).share
+    {'10%': 1.0, '25%': 1.0, '50%': 1.0}
+    """
+    least = float(np.median(quality)) if least is None else least
+    is_good = quality >= least
+    counts = {f"{share:.0%}": max(1, round(share * len(order))) for share in _HARVEST_SHARES}
+    rates = {name: float(is_good[order[:count]].mean()) if len(order) else 0.0 for name, count in counts.items()}
+    return Harvest(least, float(is_good.mean()), rates)
 
 
 def _best_of_web(best: Ids, value: Floats) -> Ids:

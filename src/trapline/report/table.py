@@ -119,7 +119,23 @@ def _order_columns(records: Sequence[CrawlRecord]) -> list[Column]:
     if records[0].quality != "PageRank":
         values = [record.average_cumulative_quality for record in records]
         averages.append(_average(records[0].quality, values, records[0].optimal_average_cumulative_quality))
-    return [*averages, *_tau_columns(records)]
+    return [*averages, *_harvest_columns(records), *_tau_columns(records)]
+
+
+def _harvest_columns(records: Sequence[CrawlRecord]) -> list[Column]:
+    found = [record.harvest for record in records if record.harvest is not None]
+    if len(found) < len(records):
+        return []
+    about = (
+        "Share of the first {} of the fetched pages, in percent, whose quality is at least"
+        f" {found[0].least:.3g}. Of all pages, {found[0].of_all:.1%} have that."
+    )
+    return [
+        _column(
+            "harvest rate (%)", name, about.format(name), [100 * one.share[name] for one in found], three_digits, HIGH
+        )
+        for name in found[0].share
+    ]
 
 
 def _average(quality: str, values: Sequence[Value], optimum: float) -> Column:

@@ -13,7 +13,7 @@ import click
 
 from trapline.cli.options import scheduling
 from trapline.cli.options.sections import Decorator, Section, bundled
-from trapline.cli.options.values import count, rate, seconds, share
+from trapline.cli.options.values import Number, count, rate, seconds, share
 from trapline.defaults import CONNECTIONS
 from trapline.defaults import QUALITY as OPIC
 
@@ -26,6 +26,7 @@ PROTOCOLS = ("keep-alive", "http/1.0", "pipelining")
 """The protocols of simulate.network, repeated because importing it would load numpy for --help. A test compares the two."""
 W, MODEL = "w", "model"
 
+_QUALITY = Number(float, 0.0, 2.0**42, "quality", what="a quality")
 _SHARE = (share(words={MODEL: MODEL}), "SHARE|model")
 
 NETWORK = Section(
@@ -119,7 +120,8 @@ QUALITY = Section(
             "quality",
             (str, "NAME"),
             OPIC,
-            "Source of page quality: opic, pagerank, zipf, FILE or MODULE:FUNCTION. [opic]",
+            "Source of page quality: opic, pagerank, zipf, FILE, MODULE:FUNCTION, or content: the scores that the graph of a crawl"
+            " with --quality content:NAME has kept. [opic]",
         ),
         (
             "--history",
@@ -143,6 +145,13 @@ CRAWL = Section(
         ("--max-pages", "max_pages", count(1), None, "Stop after this many pages. [unlimited]"),
         ("--seeds", "seeds", (_FILE, "FILE"), None, "File with one seed URL or page number per line. [all home pages]"),
         ("--seed", "seed", count(0), 0, "Random seed of strategies, servers and failures."),
+        (
+            "--harvest-quality",
+            "harvest_quality",
+            (_QUALITY, "Q"),
+            None,
+            "Count pages of at least this quality for the harvest rate. [median of all pages]",
+        ),
         (
             "--speed-up",
             "speed_up",

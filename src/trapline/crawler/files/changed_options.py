@@ -153,7 +153,7 @@ def apply_changes(
             _set_budget(frontier, site, now)
     if not has_strategy:
         number, fetches = options_of_runs({**reading.meta(), **keys})[-1].run, fetches_so_far(reading)
-        frontier.change_strategy(runs.change_to(strategy, options, fetches, frontier), number, fetches, now)
+        frontier.change_strategy(runs.change_to(strategy, options, number, fetches, frontier), number, fetches, now)
 
 
 def _set_pace(frontier: Frontier, site: Site, delay_s: float, now: float) -> None:
