@@ -15,6 +15,8 @@ from tests.cli.test_crawl import error_line
 from tests.crawler.small_server import NOT_FOUND, SmallServer, moved, small_server
 from tests.crawler.test_text_rules import PROSE
 from trapline.cli import run
+from trapline.graph import load_graph
+from trapline.graph.strings import decoded
 
 CHILDREN = 12
 SCORERS = """
@@ -95,7 +97,7 @@ def qualities(result: CrawlResult) -> dict[str, float]:
     return {"/" + url.split("/", 3)[3]: quality for url, quality in rows}
 
 
-@pytest.mark.parametrize("strategy", ["parent-quality", "mean-parent-quality", "quality"])
+@pytest.mark.parametrize("strategy", ["parent-quality", "mean-parent-quality", "quality-by-directory", "quality"])
 def test_links_of_good_pages_come_first(strategy: str, server: SmallServer, tmp_path: Path) -> None:
     """One page after the other, with a pause in which the score of the page arrives."""
     slow = ("--delay", "0.1", "--per-connection", "1", "--max-pages", "12", "-o", str(tmp_path / "out"))
@@ -123,8 +125,11 @@ def test_scores_are_stored_and_exported(server: SmallServer, tmp_path: Path, cap
 
 
 def test_a_function_of_the_user_scores_batches_of_pages(server: SmallServer, scorers: Path) -> None:
-    result = crawl(scorers / "out", seed(server), "--quality", "content:scorers:by_url")
-    assert set(qualities(result).values()) == {1.0, 0.25}
+    arguments = ("--quality", "content:scorers:by_url", "--quality-processes", "3")
+    result = crawl(scorers / "out", seed(server), *arguments)
+    found = qualities(result)
+    assert len(found) == 3 + 2 * CHILDREN
+    assert all(quality == (1.0 if "/good" in target else 0.25) for target, quality in found.items())
 
 
 def test_a_page_that_a_scorer_fails_on_has_the_quality_0(server: SmallServer, scorers: Path) -> None:
@@ -224,3 +229,32 @@ def test_an_order_by_quality_works_with_the_function_of_a_program(server: SmallS
     found = trapline.crawl(seed(server), quality=lambda page: float("/good" in page.url), **settings)
     targets = [page.url for page in found if page.url[-1].isdecimal()]
     assert all("/good" in url for url in targets[:CHILDREN])
+
+
+def test_a_graph_keeps_the_scores_of_its_crawl(server: SmallServer, scorers: Path, capsys: Captured) -> None:
+    result = crawl(scorers / "out", seed(server), "--quality", "content:scorers:by_url", "--max-pages", "20")
+    assert run(["graph", "convert", str(result.folder), "-o", "web"]) == 0
+    graph = load_graph("web")
+    assert graph.quality is not None and graph.urls is not None
+    expected = {f"{seed(server)}moved": -1.0} | {
+        f"{seed(server)[:-1]}{target}": one for target, one in qualities(result).items()
+    }
+    assert dict(zip(decoded(graph.urls), graph.quality.tolist(), strict=True)) == expected
+    orders, one_by_one = ["breadth-first", "mean-parent-quality", "quality"], {"connections": 1, "per_connection": 1}
+    compared = trapline.compare("web", orders, quality="content", delay=0, pause=0, **one_by_one)
+    good = sum(one == 1.0 for one in graph.quality) / graph.pages
+    assert {(one.harvest_quality, one.harvest_share) for one in compared.records} == {(1.0, good)}
+    rates = {one.strategy: one.harvest_rate["25%"] for one in compared.records}
+    assert rates["quality"] > rates["breadth-first"]
+    assert {"harvest_rate_10", "harvest_quality"} <= set(compared.to_arrow().column_names)
+
+
+def test_simulations_say_what_they_need(server: SmallServer, tmp_path: Path, capsys: Captured) -> None:
+    for quality, why in (
+        ("content", "this graph has no scores of pages; crawl with --quality content:text"),
+        ("content:text", "a simulated crawl has no text"),
+    ):
+        assert run(["simulate", "python-docs", "--quality", quality, "--strategy", "parent-quality"]) == 2
+        assert why in capsys.readouterr().err
+    line = error_line(capsys, seed(server), *FAST, "--quality", "content", "-o", tmp_path / "out")
+    assert "say what scores the pages; give content:text" in line

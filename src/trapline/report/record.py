@@ -6,7 +6,7 @@ crawl was simulated, or is a live one that `together.py` has converted to the sa
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -70,14 +70,6 @@ class Load:
     active_connections: list[float]
     bytes: list[int]
     wasted_bandwidth: list[float] | None  # share of the link; None: the link has no limit
-
-
-class Harvest(NamedTuple):
-    """The share of good pages among the pages that came first."""
-
-    least: float  # quality of a good page, or more
-    of_all: float  # share of good pages in the whole web
-    share: dict[str, float]  # by the share of the fetched pages: 10%, 25%, 50%
 
 
 class JudgedCrawl(Protocol):
@@ -169,7 +161,11 @@ class CrawlRecord:
     clock: str = "simulated"  # the kind of its seconds: "simulated", or "" for a live crawl
     variant: dict[str, str] = field(default_factory=dict)
     """its conditions, as far as they differ between the crawls of a comparison: value by option, such as connections: 64"""
-    harvest: Harvest | None = None  # None: the crawl was judged by PageRank alone
+    # Harvest, unless the crawl was judged by PageRank alone.
+    harvest_quality: float | None = None  # least quality of the pages that count
+    harvest_share: float | None = None  # their share of the whole web
+    harvest_rate: dict[str, float] = field(default_factory=dict)
+    """their share of the first 10 % and so on of the pages fetched"""
     label: str = ""  # name among the crawls of a comparison; empty: the name of the strategy
 
     @property
@@ -239,7 +235,7 @@ def record_of(
         kendall_tau_spread=tau_spread(order, pagerank),
         top_tenth=_top_tenth(order, best_by_pagerank if crawl.drained else _best_of_web(best_by_pagerank, pagerank)),
         quality_fetched=_share_of_all(order, value),
-        harvest=None if quality is None else harvest_of(order, quality, harvest_quality),
+        **({} if quality is None else _harvest(order, quality, harvest_quality)),
         speed_up=timing.speed_up(timing.rate(crawl.log), reference_rate) if reference_rate else None,
         politeness_violations=politeness_violations(crawl.log, graph.site, graph.ips, crawl.rules),
         **_batch(crawl, came, visits, graph),
@@ -253,17 +249,24 @@ def record_of(
     )
 
 
-def harvest_of(order: Ids, quality: Floats, least: float | None = None) -> Harvest:
-    """Return the harvest rate of a crawl that fetched pages in this order.
+def harvest_rate(order: Ids, quality: Floats, least: float) -> dict[str, float]:
+    """Return the share of pages with at least this quality among the first pages, by the share of the pages fetched.
 
-    >>> harvest_of(np.array([0, 2, 1, 3]), np.array([0.9, 0.1, 0.8, 0.2])).share
+    >>> harvest_rate(np.array([0, 2, 1, 3]), np.array([0.9, 0.1, 0.8, 0.2]), 0.5)
     {'10%': 1.0, '25%': 1.0, '50%': 1.0}
     """
-    least = float(np.median(quality)) if least is None else least
-    is_good = quality >= least
+    is_good = quality[order] >= least
     counts = {f"{share:.0%}": max(1, round(share * len(order))) for share in _HARVEST_SHARES}
-    rates = {name: float(is_good[order[:count]].mean()) if len(order) else 0.0 for name, count in counts.items()}
-    return Harvest(least, float(is_good.mean()), rates)
+    return {name: float(is_good[:count].mean()) if len(order) else 0.0 for name, count in counts.items()}
+
+
+def _harvest(order: Ids, quality: Floats, least: float | None) -> dict[str, Any]:
+    least = float(np.median(quality)) if least is None else least
+    return {
+        "harvest_quality": least,
+        "harvest_share": float((quality >= least).mean()),
+        "harvest_rate": harvest_rate(order, quality, least),
+    }
 
 
 def _best_of_web(best: Ids, value: Floats) -> Ids:

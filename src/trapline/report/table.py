@@ -123,18 +123,23 @@ def _order_columns(records: Sequence[CrawlRecord]) -> list[Column]:
 
 
 def _harvest_columns(records: Sequence[CrawlRecord]) -> list[Column]:
-    found = [record.harvest for record in records if record.harvest is not None]
-    if len(found) < len(records):
+    first = records[0]
+    if first.harvest_quality is None or first.harvest_share is None:
         return []
     about = (
         "Share of the first {} of the fetched pages, in percent, whose quality is at least"
-        f" {found[0].least:.3g}. Of all pages, {found[0].of_all:.1%} have that."
+        f" {first.harvest_quality:.3g}. Of all pages, {first.harvest_share:.1%} have that."
     )
     return [
         _column(
-            "harvest rate (%)", name, about.format(name), [100 * one.share[name] for one in found], three_digits, HIGH
+            "harvest rate (%)",
+            name,
+            about.format(name),
+            _percents([one.harvest_rate[share] for one in records]),
+            three_digits,
+            HIGH,
         )
-        for name in found[0].share
+        for share, name in _named(first.harvest_rate)
     ]
 
 

@@ -13,7 +13,7 @@ import click
 
 from trapline.cli.options import scheduling
 from trapline.cli.options.sections import Decorator, Section, bundled
-from trapline.cli.options.values import Number, count, rate, seconds, share
+from trapline.cli.options.values import count, rate, real, seconds, share
 from trapline.defaults import CONNECTIONS
 from trapline.defaults import QUALITY as OPIC
 
@@ -26,7 +26,6 @@ PROTOCOLS = ("keep-alive", "http/1.0", "pipelining")
 """The protocols of simulate.network, repeated because importing it would load numpy for --help. A test compares the two."""
 W, MODEL = "w", "model"
 
-_QUALITY = Number(float, 0.0, 2.0**42, "quality", what="a quality")
 _SHARE = (share(words={MODEL: MODEL}), "SHARE|model")
 
 NETWORK = Section(
@@ -148,7 +147,7 @@ CRAWL = Section(
         (
             "--harvest-quality",
             "harvest_quality",
-            (_QUALITY, "Q"),
+            (real(), "Q"),
             None,
             "Count pages of at least this quality for the harvest rate. [median of all pages]",
         ),

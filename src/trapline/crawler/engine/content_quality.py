@@ -17,7 +17,7 @@ from trapline.crawler.engine.page_stream import PageDetails, StreamedFetch
 from trapline.crawler.engine.records import Fetched
 from trapline.crawler.engine.status import CrawlTally
 from trapline.crawler.files.reading import Reading
-from trapline.crawler.quality.scorer_process import Scored, ScorerProcess
+from trapline.crawler.quality.scorer_pool import Scored, ScorerPool
 from trapline.crawler.quality.unscored import unscored_in
 from trapline.crawler.store.outbox import Outbox
 from trapline.frontier import Frontier
@@ -33,32 +33,25 @@ class ContentQuality:
         events: CrawlEvents,
         now: Callable[[], float],
         run: int,
+        on_room: Callable[[], None],
+        on_failure: Callable[[str], None],
     ) -> None:
-        """`run`: the number of this run of the crawl."""
+        """`run`: the number of this run of the crawl. `on_room`, `on_failure`: as for `ScorerPool`."""
         self._frontier, self._outbox, self._tally, self._events = frontier, outbox, tally, events
         self._now, self._run = now, run
         self._is_ranked = "fetched_quality" in frontier.strategy.page.inputs
-        self.scorer: ScorerProcess | None = None  # None: before `start`
-        self.on_room: Callable[[], None] = lambda: None  # called when the scorer is no longer behind
+        self.pool = ScorerPool(self._scored, on_room, on_failure)
 
-    async def start(self, options: CrawlOptions, folder: Path | None, on_failure: Callable[[str], None]) -> None:
-        """Start the scorer, and give it the pages of earlier runs without a score. Raise `ConfigError` if there is no such scorer."""
-        self.scorer = await ScorerProcess.start(options.quality, options.modules, self._scored, on_failure)
-        self.scorer.on_room = self.on_room
+    async def start(self, options: CrawlOptions, folder: Path | None) -> None:
+        """Start the scorer, also for the pages of earlier runs without a score. Raise `ConfigError` if there is no such scorer."""
         unscored = unscored_in(folder, options) if folder is not None else None
-        if unscored is not None:
-            self.scorer.put_first(unscored)
-
-    @property
-    def full(self) -> bool:
-        return self.scorer is not None and self.scorer.full
+        await self.pool.start(options.quality, options.modules, options.quality_processes, unscored)
 
     def fetched(self, record: Fetched, details: PageDetails, links: Array) -> None:
         """Take a page that was fetched for the first time. `links`: the pages of this partition that it links to."""
-        assert self.scorer is not None
         depth = int(self._frontier.page_depths[record.page])
         page = StreamedFetch(record._replace(links=links.tobytes()), details, depth, "", record.url, 0)
-        self.scorer.put(page)
+        self.pool.put(page)
 
     def _scored(self, fetch: StreamedFetch, scored: Scored) -> None:
         page, links = fetch.record.page, np.frombuffer(fetch.record.links, "<i4").astype(np.int32)

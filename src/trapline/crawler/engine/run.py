@@ -37,6 +37,7 @@ from trapline.crawler.files.status_file import StatusFile
 from trapline.crawler.handler.handler_thread import HandlerThread
 from trapline.crawler.handler.unhandled import restore_stream
 from trapline.crawler.inspect.summary import write_summary
+from trapline.crawler.quality.scorer_pool import ScorerPool
 from trapline.crawler.store.client import NoStore, Store, StoreDiedError
 from trapline.crawler.store.outbox import Stands
 from trapline.crawler.store.process import explain
@@ -124,7 +125,7 @@ class LiveCrawl:
             self._build(loop)
             loop.set_exception_handler(self._defect)
             if self._content is not None:
-                await self._content.start(self._options, self._folder, self._scorer_failed)
+                await self._content.start(self._options, self._folder)
             self._restore()
             if self._early_stop:
                 self._crawler.enter(self._web)
@@ -142,8 +143,8 @@ class LiveCrawl:
             self._events.failed(error)
             if self._handler is not None:
                 self._handler.stop()
-            if self._content is not None and self._content.scorer is not None:
-                await self._content.scorer.close()
+            if self._content is not None:
+                await self._content.pool.close()
             await self._store.abandon()  # the store ends with the batches that it has, and the crawl can be resumed
             if isinstance(error, RankError):
                 raise self._with_url(error) from None
@@ -240,14 +241,14 @@ class LiveCrawl:
 
     def _build_content(self) -> None:
         parts = (self._state.frontier, self._outbox, self._state.tally, self._events)
-        self._content = ContentQuality(*parts, self._web.now, run_number(self._folder))
+        number = run_number(self._folder)
+        self._content = ContentQuality(*parts, self._web.now, number, self._crawler.go_on, self._scorer_failed)
         self._crawler.results.content = self._content
-        self._content.on_room = self._crawler.go_on
 
     @property
     def _is_full(self) -> bool:
         """Whether the store, the scorer or the program that takes the pages is behind."""
-        if self._store.full or (self._content is not None and self._content.full):
+        if self._store.full or (self._content is not None and self._content.pool.full):
             return True
         return self._stream is not None and self._stream.holds_up()
 
@@ -394,7 +395,7 @@ class LiveCrawl:
         if self._lists is not None:
             self._lists.close()
         if self._content is not None:
-            await self._finish_scoring(self._content)
+            await self._finish_scoring(self._content.pool)
         if not self._failure and self._error is None:
             self._note()
             if not self._unsaved:
@@ -425,17 +426,15 @@ class LiveCrawl:
             raise ConfigError(_with_resume_hint(self._web.proxy_trouble, self._claim.path))
         return summary
 
-    async def _finish_scoring(self, content: ContentQuality) -> None:
+    async def _finish_scoring(self, pool: ScorerPool) -> None:
         """Wait until all pages have their scores; if the crawl was stopped or has failed, not longer than the grace period."""
-        scorer = content.scorer
-        assert scorer is not None
         began = time.monotonic()
-        while not (scorer.is_idle or self._failure or self._error is not None):
+        while not (pool.is_idle or self._failure or self._error is not None):
             if self._crawler.stopped_by in BY_HAND and time.monotonic() - began > _GRACE_S:
                 break
-            self._close_step(f"scoring the last pages, {counted(scorer.waiting, 'page')} left")
+            self._close_step(f"scoring the last pages, {counted(pool.waiting, 'page')} left")
             await asyncio.sleep(_POLL_S)
-        await scorer.close()
+        await pool.close()
 
     async def _finish(self, handler: HandlerThread) -> None:
         """Wait until the handler has received all pages; if the crawl was stopped or has failed, until it has done the current one."""

@@ -35,6 +35,7 @@ _RULES = {
     "max_depth_dynamic": "depth_dynamic",
 }  # fmt: skip
 _OPTIONS = {
+    "quality_processes": "quality_processes",
     "connections": "connections", "pause": "pause_s", "bandwidth": "bandwidth", "site_bandwidth": "site_bandwidth",
     "max_pages": "max_pages", "max_time": "max_seconds", "max_bytes": "max_bytes", "strategy": "strategy",
     "page_rank": "page_rank", "site_rank": "site_rank", "scope": "scope", "include": "include", "exclude": "exclude",

@@ -1,4 +1,4 @@
-"""`python -m trapline.crawler.quality SOURCE FOLDER`: the process that scores pages (scorer_process.py starts it). Not for users.
+"""`python -m trapline.crawler.quality SOURCE FOLDER`: the process that scores pages (scorer_pool.py starts it). Not for users.
 
 It reads batches of pages from stdin and writes their scores to stdout, until stdin ends. Frames: the length of a pickle in eight
 bytes, then the pickle. The first frame that it writes says "" or why there is no scorer.
@@ -10,7 +10,7 @@ import sys
 from typing import Any, BinaryIO
 
 from trapline.crawler.handler.page import Page
-from trapline.crawler.quality.scorer_process import LENGTH, Scored
+from trapline.crawler.quality.scorer_pool import LENGTH, Scored
 from trapline.crawler.quality.scorers import Scorer, checked, scorer_of
 from trapline.errors import ConfigError
 from trapline.terminal import guard_stderr

@@ -1,6 +1,6 @@
 """What scores pages, by the NAME of `--quality content:NAME`: rules for text, a fastText model, or a function of the user.
 
-A scorer takes several pages and returns as many numbers, 0 or more: a model is faster on a batch. The process of scorer_process.py
+A scorer takes several pages and returns as many numbers, 0 or more: a model is faster on a batch. The process of scorer_pool.py
 makes it once and calls it. This module neither fetches nor ranks.
 
 text[:LANGUAGE]        the rules of text_rules.py; LANGUAGE: en (the default), de, es, fr, it, nl or pt
