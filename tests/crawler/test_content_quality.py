@@ -190,6 +190,7 @@ WRONG = [
     ("content:scorers:nothing", "raises AttributeError"),
     ("content:nowhere:nothing", "raises ModuleNotFoundError"),
     ("content:fasttext=no.bin", "no.bin: no such file; name the file of a fastText model"),
+    ("content:fasttext=scorers.py", "scorers.py: not a fastText model: it does not begin as one; name another file"),
 ]
 
 

@@ -14,11 +14,11 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from trapline.crawler.handler.page import Page
 from trapline.crawler.quality import text_rules
+from trapline.crawler.quality.fasttext_model import fasttext_scorer
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.html.visible_text import visible_text
 from trapline.frontier.layout import RANK_LIMIT
@@ -114,42 +114,5 @@ def _called(function: Callable[[list[Page]], Any], pages: Sequence[Page]) -> lis
 
 
 def _fasttext_scorer(source: str, name: str) -> Scorer:
-    file, _, label = name.rpartition(":") if not Path(name).is_file() else (name, "", "")
-    if not Path(file).is_file():
-        raise ConfigError(f"--quality {source}: {file or name}: no such file; name the file of a fastText model")
-    try:
-        import fasttext  # type: ignore[import-not-found, import-untyped, unused-ignore]
-    except ImportError:
-        raise ConfigError(
-            f"--quality {source}: needs fastText; install it with: pip install 'trapline[fasttext]'"
-        ) from None
-    try:
-        model = fasttext.load_model(file)
-        labels = list(model.get_labels())
-    except Exception as error:  # fastText raises several kinds for a file that is no model
-        raise ConfigError(
-            f"--quality {source}: {file}: not a fastText model: {' '.join(str(error).split())}; name another file"
-        ) from None
-    wanted = _label(source, label, labels)
-
-    def scores(pages: Sequence[Page]) -> list[float]:
-        texts = [" ".join(text_of(page).split()) for page in pages]  # a line break would end the text
-        found, shares = model.predict(texts, k=len(labels))
-        chances = [dict(zip(names, values, strict=True)) for names, values in zip(found, shares, strict=True)]
-        return [_chance(of, wanted) if text else 0.0 for of, text in zip(chances, texts, strict=True)]
-
-    return scores
-
-
-def _label(source: str, label: str, labels: Sequence[str]) -> str:
-    if not label:
-        return labels[0]
-    names = {one.removeprefix("__label__"): one for one in labels}
-    found = names.get(label.removeprefix("__label__"))
-    if found is None:
-        raise ConfigError(f"--quality {source}: the model has no label {label!r}; {nearest(label, names)}")
-    return found
-
-
-def _chance(chances: dict[str, float], label: str) -> float:
-    return min(1.0, max(0.0, float(chances.get(label, 0.0))))  # fastText returns values up to 1.00001
+    score = fasttext_scorer(source, name)
+    return lambda pages: [score(text_of(page)) for page in pages]
