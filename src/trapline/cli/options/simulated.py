@@ -119,8 +119,7 @@ QUALITY = Section(
             "quality",
             (str, "NAME"),
             OPIC,
-            "Source of page quality: opic, pagerank, zipf, FILE, MODULE:FUNCTION, or content: the scores that the graph of a crawl"
-            " with --quality content:NAME has kept. [opic]",
+            "Quality of pages: content, opic, pagerank, zipf, FILE or MODULE:FUNCTION. [opic]",
         ),
         (
             "--history",
