@@ -20,7 +20,7 @@ from trapline.graph import Graph
 from trapline.graph.pagerank import DAMPING, Runs, pagerank
 from trapline.strategies import Strategy
 from trapline.strategies.base.inputs import CONTENT
-from trapline.strategies.base.live_inputs import Values, live_inputs, quality_of
+from trapline.strategies.base.live_inputs import Values, live_inputs, quality_of, unknown_quality
 
 
 class ProgramQuality:
@@ -79,6 +79,8 @@ def given_by(options: CrawlOptions, strategy: Strategy, program: ProgramQuality 
     quality = program.values if program else quality_of(options.quality, options.seed, canonical, options.modules)
     history = Path(options.history) if options.history else None
     inputs = live_inputs(strategy, quality, history, options.seed, canonical, pagerank)
+    if program is not None and "fetched_quality" in inputs:
+        inputs["fetched_quality"] = unknown_quality  # the values of the program are those that it expects
     return Given(inputs, quality, program, options.quality.startswith(CONTENT))
 
 

@@ -19,7 +19,7 @@ from trapline.frontier.changes import StrategyChange
 from trapline.frontier.layout import QUALITY_UNKNOWN, Array
 from trapline.strategies import Strategy
 from trapline.strategies.base.choice import live_strategy
-from trapline.strategies.base.inputs import PROGRAM
+from trapline.strategies.base.inputs import CONTENT, PROGRAM
 from trapline.strategies.base.url_inputs import STATE_PAGES, StatePages
 
 _URLS_AT_ONCE = 4096
@@ -79,7 +79,8 @@ class EarlierStrategies:
         """Return the change to the strategy of these options. Raise `ConfigError` if an input of its page rank is not known for
         the pages so far."""
         inputs = _program_qualities(frontier, strategy) if options.quality == PROGRAM else {}
-        if "fetched_quality" in strategy.page.inputs:
+        is_known_late = options.quality == PROGRAM or options.quality.startswith(CONTENT)
+        if "fetched_quality" in strategy.page.inputs and is_known_late:
             inputs["fetched_quality"] = self._fetched_qualities(number, frontier.pages)
         given = given_by(options, strategy, _NO_PROGRAM if options.quality == PROGRAM else None).inputs
         by_url = {name: values for name, values in given.items() if name not in inputs}

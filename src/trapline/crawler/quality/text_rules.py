@@ -18,6 +18,7 @@ language, and no other of these languages may have more of them.
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 STOP_WORDS = {
@@ -30,7 +31,13 @@ STOP_WORDS = {
     "pt": "o que os uma para com do não",
 }
 """The most common words of each language that the rules know."""
-_STOP_WORDS = {language: frozenset(words.split()) for language, words in STOP_WORDS.items()}
+_LANGUAGES_OF = {
+    word: [language for language, others in STOP_WORDS.items() if word in others.split()]
+    for words in STOP_WORDS.values()
+    for word in words.split()
+}
+_PUNCTUATION = ".,;:!?\"'()"
+_LETTER = re.compile(r"[^\W\d_]")
 _MOST_CHARACTERS = (
     1_000_000  # of a text; the rest is not looked at, so that no page takes longer than about two seconds
 )
@@ -41,17 +48,25 @@ _SHORT_LINE = 30  # characters
 
 
 class PageText(NamedTuple):
-    """The text of a page as the rules see it."""
+    """The text of a page as the rules see it. Everything that several rules need is computed once."""
 
     text: str
     lines: Sequence[str]
     words: Sequence[str]
-    stop_words: Counter[str]
-    """words of the text among the most common words of each language"""
+    counts: Counter[str]
+    """how often each word comes"""
+    ends: Sequence[int]
+    """0, and for each word the characters of all words up to it"""
     language: str
     """the language that the text should have"""
     link_share: float
     """share of the characters that are in links"""
+
+    @classmethod
+    def of(cls, text: str, link_share: float, language: str) -> "PageText":
+        words = text.split()
+        ends = [0, *accumulate(map(len, words))]
+        return cls(text, text.split("\n"), words, Counter(words), ends, language, link_share)
 
 
 class Rule(NamedTuple):
@@ -70,11 +85,7 @@ def score(text: str, link_share: float = 0.0, language: str = "en") -> float:
 
 def failed_rules(text: str, link_share: float = 0.0, language: str = "en") -> list[str]:
     """Return the names of the rules that a text with words fails."""
-    text = text[:_MOST_CHARACTERS]
-    words = text.split()
-    lower = [word.strip(".,;:!?\"'()").lower() for word in words]
-    stop_words = Counter({one: sum(word in known for word in lower) for one, known in _STOP_WORDS.items()})
-    page = PageText(text, text.split("\n"), words, stop_words, language, link_share)
+    page = PageText.of(text[:_MOST_CHARACTERS], link_share, language)
     return [rule.name for rule in RULES if not rule.passes(page)]
 
 
@@ -83,8 +94,17 @@ def _share_of_lines(page: PageText, holds: Callable[[str], bool]) -> float:
 
 
 def _is_in_language(page: PageText) -> bool:
-    own = page.stop_words[page.language]
-    return own >= 2 and own == max(page.stop_words.values())
+    found = dict.fromkeys(STOP_WORDS, 0)
+    for word, count in page.counts.items():
+        plain = word.strip(_PUNCTUATION).lower()
+        for language in _LANGUAGES_OF.get(plain, ()):
+            found[language] += count
+    return found[page.language] >= 2 and found[page.language] == max(found.values())
+
+
+def _has_letters(page: PageText) -> bool:
+    with_letter = sum(count for word, count in page.counts.items() if _LETTER.search(word))
+    return with_letter >= 0.8 * len(page.words)
 
 
 def _symbols(page: PageText) -> float:
@@ -111,7 +131,7 @@ def _top_gram(page: PageText, n: int) -> float:
     if not most or most[0][1] == 1:
         return 0.0
     gram, count = most[0]
-    return sum(map(len, gram)) * count / sum(map(len, page.words))
+    return sum(map(len, gram)) * count / page.ends[-1]
 
 
 def _repeated_grams(page: PageText, n: int) -> float:
@@ -120,17 +140,18 @@ def _repeated_grams(page: PageText, n: int) -> float:
     repeated, counted = 0, 0  # characters; words up to this one are counted
     for at, gram in enumerate(_grams(page, n)):
         if gram in seen:
-            repeated += sum(map(len, page.words[max(at, counted) : at + n]))
+            repeated += page.ends[at + n] - page.ends[max(at, counted)]
             counted = at + n
-        seen.add(gram)
-    return repeated / sum(map(len, page.words))
+        else:
+            seen.add(gram)
+    return repeated / page.ends[-1]
 
 
 RULES = (
     Rule("gopher: 50 to 100,000 words", lambda page: 50 <= len(page.words) <= 100_000),
     Rule(
         "gopher: 3 to 10 characters in the mean word",
-        lambda page: 3 <= sum(map(len, page.words)) / len(page.words) <= 10,
+        lambda page: 3 <= page.ends[-1] / len(page.words) <= 10,
     ),
     Rule("gopher: at most 1 hash sign or ellipsis for 10 words", lambda page: _symbols(page) <= 0.1),
     Rule(
@@ -141,10 +162,7 @@ RULES = (
         "gopher: at most 30 % of lines that end with an ellipsis",
         lambda page: _share_of_lines(page, lambda line: line.endswith(("...", "…"))) <= 0.3,
     ),
-    Rule(
-        "gopher: 80 % of words with a letter",
-        lambda page: sum(any(map(str.isalpha, word)) for word in page.words) >= 0.8 * len(page.words),
-    ),
+    Rule("gopher: 80 % of words with a letter", _has_letters),
     Rule("gopher: two stop words, of the language", _is_in_language),
     Rule("gopher: at most 30 % repeated lines", lambda page: _repeated_lines(page) <= 0.3),
     Rule(

@@ -6,7 +6,6 @@ from trapline.errors import ConfigError
 from trapline.strategies.base.inputs import (
     CONTENT,
     CONTENT_FORMS,
-    PROGRAM,
     STORED_CONTENT,
     check_inputs,
     check_quality,
@@ -63,7 +62,7 @@ def live_strategy(text: str, page_rank: str | None, site_rank: str | None, quali
     """Return the strategy of a live crawl, with its quality from this source. Raise ConfigError if the page rank lacks an input."""
     _check_live_quality(quality)
     strategy = with_quality(with_halves(worded(text), page_rank, site_rank), quality)
-    if "fetched_quality" in strategy.page.inputs and quality != PROGRAM and not quality.startswith(CONTENT):
+    if "fetched_quality" in strategy.page.inputs and quality == "opic":
         raise ConfigError(
             f"page rank {strategy.page.name!r} needs the quality of fetched pages: give --quality content:text,"
             " content:fasttext=FILE or content:MODULE:FUNCTION"

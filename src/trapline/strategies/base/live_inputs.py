@@ -46,7 +46,7 @@ def live_inputs(
     names = [name for name in strategy.page.inputs if name not in STATE_PAGES]
     given: dict[str, Values] = {name: partial(feature_values, name) for name in names if name in FEATURES}
     if "fetched_quality" in names:
-        given["fetched_quality"] = lambda urls: [QUALITY_UNKNOWN] * len(urls)
+        given["fetched_quality"] = quality or unknown_quality
     if "quality" in names or "pagerank" in names:
         if quality is None:
             raise ConfigError(
@@ -62,6 +62,11 @@ def live_inputs(
             raise ConfigError(f"--history {history}: it has no page; give the graph, folder or file of an old crawl")
         given |= _old(old, seed)
     return {name: given[name] for name in names}
+
+
+def unknown_quality(urls: Sequence[str]) -> list[float]:
+    """Return the input `fetched_quality` of new pages whose quality is known only after they are fetched."""
+    return [QUALITY_UNKNOWN] * len(urls)
 
 
 def _old(old: dict[str, float], seed: int) -> dict[str, Values]:
