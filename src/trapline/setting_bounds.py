@@ -41,6 +41,7 @@ _SHARE = NumberBounds("a share between 0 and 1", 0.0, 1.0)
 
 BOUNDS = {
     "connections": _count(1, 100_000),
+    "quality_processes": _count(1, 1_000),
     "max_pages": _count(1),
     "max_time": _seconds(),
     "max_bytes": _BYTES,

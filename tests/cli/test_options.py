@@ -287,6 +287,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["--seeds", "absent.txt"], "'absent.txt' does not exist"),
     (["--seeds", "."], "'.' is a directory"),
     (["--seed", "-1"], "'--seed': -1"),
+    (["--harvest-quality", "-1"], "'--harvest-quality': -1"),
     (["--speed-up=5"], "'--speed-up' does not take a value"),
     (["--quality", "zipff"], "did you mean 'zipf'?"),
     (["--quality", "a:b:c"], "--quality a:b:c: not a file, and not MODULE:FUNCTION"),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from trapline.crawler.engine.options import CrawlOptions
-from trapline.crawler.files.layout import FORMAT, REQUISITES
+from trapline.crawler.files.layout import FORMAT, LATER_TABLES
 from trapline.frontier import FAILED, FETCHED, REFUSED, Rules
 from trapline.graph import Graph, generate, pagerank
 from trapline.graph.strings import decoded
@@ -50,7 +50,8 @@ def write_crawl(
     database.execute("pragma journal_mode = wal")
     database.execute("pragma synchronous = off")
     database.executescript(files("trapline.crawler.files").joinpath("schema.sql").read_text())
-    database.execute(REQUISITES)
+    for table in LATER_TABLES.values():
+        database.execute(table)
     assert graph.urls is not None and graph.site_names is not None
     fetches = list(_fetches(graph, crawl))
     put = database.executemany

@@ -47,6 +47,7 @@ PAGE_RANKS, SITE_RANKS = list(page_ranks()), list(site_ranks())  # found by fold
 PAIRS = [Rank(page, site) for page in PAGE_RANKS for site in SITE_RANKS]
 
 
+QUALITY = "fetched_quality"
 VALUES = (0.0, 1.0, 0.5, 0.3, -1.0, 2.0)
 
 
@@ -62,7 +63,14 @@ class WebPage(NamedTuple):
         """An input of a page rank of any name. -1 is also how `history` marks a page that the old crawl did not have."""
         if column.endswith("_page"):
             return 0.0  # a page that keeps a state: all pages share that of page 0
+        if column == QUALITY:
+            return -1.0 if self.inputs_seed % 2 else self.quality
         return VALUES[zlib.crc32(f"{column} {self.inputs_seed}".encode()) % len(VALUES)]
+
+    @property
+    def quality(self) -> float:
+        """The quality of the page once it is fetched. Half of the qualities are known from the start, as in a simulated crawl."""
+        return self.inputs_seed % 5 / 4
 
 
 class WebSite(NamedTuple):
@@ -647,6 +655,16 @@ class Driver:
         for done in results:
             if done.result == "fetched":
                 self.links[done.page] = tuple(link for link in done.links if link != naive.ELSEWHERE)
+
+            if done.result == "fetched" and QUALITY in inputs_of(self.frontier):
+                delay_s = self.world.pages[self.web_page[done.page]].seconds
+                self.at(self.time + delay_s, COMPLETION, lambda done=done: self.set_quality(done))  # type: ignore[misc]
+
+    def set_quality(self, done: Done) -> None:
+        quality = self.world.pages[self.web_page[done.page]].quality
+        answer = self.frontier.set_quality(done.page, quality, done.links, self.now())
+        self.trace.append(("set_quality", self.taken, done.page, quality, bool(answer)))
+        self.wake()
 
     # Revisits.
 

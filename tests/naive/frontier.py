@@ -585,6 +585,21 @@ class NaiveFrontier:
         if self.rules.rescore:
             self.rescore_at = (self._all_fetched() // self.rules.rescore + 1) * self.rules.rescore
 
+    def set_quality(self, page: int, quality: float, links: Sequence[int], now: float) -> bool:
+        own = self.pages[page]
+        if not 0.0 <= quality < 2.0**42 or own.state not in (FETCHED_PAGE, REVISITED, GONE):
+            raise InvariantError("a quality is a number from 0, and of a fetched page")
+        if own.state == GONE or own.columns["fetched_quality"] != -1.0:
+            return False
+        self._clock(now)
+        own.columns["fetched_quality"] = quality
+        if self.page_rank.learns:
+            self._learn(page)
+        for target in links:
+            if target != ELSEWHERE and self.pages[target].state != UNKNOWN:
+                self._discover([target], source=page, links=len(links))
+        return True
+
     # Discovery.
 
     def discover(self, pages: Sequence[int], now: float) -> None:

@@ -45,6 +45,8 @@ class SiteRank(NamedTuple):
 
 # Page ranks.
 
+LINK_WEIGHT, OWN_WEIGHT, FOUND_WEIGHT = 1.0, 0.5, 0.5  # of quality-by-directory
+
 
 def columns_of(frontier: Any, page: int) -> dict[str, float]:
     columns: dict[str, float] = frontier.pages[page].columns
@@ -115,6 +117,62 @@ def learned_cash(frontier: Any, page: int, source: int, links: int, is_new: bool
         (found_cash - found_number * mean) / (found_number + 3.0)
     )
     return own["cash"] + learned + max(0.0, mean - 1.0) * bonus
+
+
+def is_here(frontier: Any, source: int) -> bool:
+    """Whether the link is on a page of this frontier, and not on one of another partition."""
+    return source >= 0 and frontier.pages[source].site >= 0
+
+
+def first_parent(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
+    """The quality of the page that linked first, or what was expected of that page."""
+    own = columns_of(frontier, page)
+    if is_new and is_here(frontier, source):
+        own["finding_page"] = source + 1.0
+        own["expected"] = columns_of(frontier, source)["expected"]
+    elif is_new:
+        own["expected"] = 1.0
+    if own.get("finding_page") == source + 1 and source >= 0:
+        quality = columns_of(frontier, source)["fetched_quality"]
+        own["expected"] = quality if quality >= 0 else own["expected"]
+    return own["expected"]
+
+
+def mean_of_parents(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
+    """The mean over the links of pages with a known quality."""
+    own = columns_of(frontier, page)
+    if is_new:
+        own["expected"] = columns_of(frontier, source)["expected"] if is_here(frontier, source) else 1.0
+    if is_here(frontier, source) and (quality := columns_of(frontier, source)["fetched_quality"]) >= 0:
+        own["parent_sum"] = own.get("parent_sum", 0.0) + quality
+        own["parents"] = own.get("parents", 0.0) + 1
+        own["expected"] = own["parent_sum"] / own["parents"]
+    return own["expected"]
+
+
+def learned_quality(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
+    """The common mean, and what three groups of pages have more: those with a link to the page, those of its directory, and
+    those found from the directory that found the page."""
+    own = columns_of(frontier, page)
+    if is_new and is_here(frontier, source):
+        own["finding_page"] = columns_of(frontier, source)["directory_page"] + 1
+    keepers = [(0, "all"), (int(own["directory_page"]), "own"), (int(own.get("finding_page", 0)) - 1, "found")]
+    if source == page and links == 0:
+        for keeper, group in keepers:
+            if own["fetched_quality"] >= 0 and keeper >= 0:
+                state = columns_of(frontier, keeper)
+                state[f"{group}_sum"] = state.get(f"{group}_sum", 0.0) + own["fetched_quality"]
+                state[f"{group}_pages"] = state.get(f"{group}_pages", 0.0) + 1
+    elif is_here(frontier, source) and (quality := columns_of(frontier, source)["fetched_quality"]) >= 0:
+        own["link_sum"] = own.get("link_sum", 0.0) + quality
+        own["link_pages"] = own.get("link_pages", 0.0) + 1
+    states = {group: columns_of(frontier, keeper) if keeper >= 0 else {} for keeper, group in keepers} | {"link": own}
+    sums = {
+        group: (state.get(f"{group}_sum", 0.0), state.get(f"{group}_pages", 0.0)) for group, state in states.items()
+    }
+    mean = (sums["all"][0] + 1.0) / (sums["all"][1] + 1.0)
+    more = {group: (total - number * mean) / (number + 3.0) for group, (total, number) in sums.items()}
+    return mean + LINK_WEIGHT * more["link"] + OWN_WEIGHT * more["own"] + FOUND_WEIGHT * more["found"]
 
 
 def last_score(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
@@ -196,6 +254,9 @@ PAGE_RANKS = {
     "historical-pagerank-parent": PageRank(True, old_or_share, inputs=("history",), hands_on="value"),
     "omniscient": PageRank(constant=True, rank=given("pagerank"), inputs=("pagerank",)),
     "quality": PageRank(constant=True, rank=given("quality"), inputs=("quality",)),
+    "parent-quality": PageRank(constant=False, rank=first_parent, inputs=("fetched_quality",)),
+    "mean-parent-quality": PageRank(constant=False, rank=mean_of_parents, inputs=("fetched_quality",)),
+    "quality-by-directory": PageRank(False, learned_quality, inputs=("directory_page", "fetched_quality"), learns=True),
     "random": PageRank(constant=True, rank=stroke),
 }
 

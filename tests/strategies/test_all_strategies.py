@@ -165,7 +165,7 @@ def view_of(strategy: Strategy, pages: int, seed: int = 0) -> SimpleNamespace:
     columns = np.zeros((pages, max(1, len(strategy.page.columns))))
     for name, values in inputs_of(strategy, pages).items():
         columns[:, strategy.page.columns.index(name)] = values
-    return SimpleNamespace(columns=columns, page=Serials(), run=[SimpleNamespace(seed=seed, rescored=0)])
+    return SimpleNamespace(columns=columns, page=Serials(), run=[SimpleNamespace(seed=seed, rescored=0, pages=pages)])
 
 
 class OneQueue:

@@ -208,9 +208,9 @@ def _judged(
     keeps_sites: bool,
     keeps_log: bool,
 ) -> SimulationResult:
-    quality, name = arena.measure
+    (quality, name), least = arena.measure, arena.conditions.harvest_quality
     with arena.steps.single("judging", len(crawl.log.page), "pages"):
-        record = record_of(crawl, arena.web, arena.pagerank, quality, name, reference_rate, arena.depth)
+        record = record_of(crawl, arena.web, arena.pagerank, quality, name, least, reference_rate, arena.depth)
         sites = site_totals(crawl.log, arena.web, arena.servers.size, arena.pagerank) if keeps_sites else None
     return SimulationResult(record, web, arena.conditions, settings, arena, sites, crawl if keeps_log else None)
 

@@ -16,9 +16,11 @@ REDIRECT, ROBOTS = "redirect", "robots.txt"
 
 # The contents of a page that has not changed (304) are those of an earlier fetch.
 _PAGES = """select page.id, url, origin, last.result, last.status, last.error, body.mime, body.bytes, last.started, body.digest,
-body.marks, abandoned_site.site is not null from page join site on site.id = page.site left join last_fetch on last_fetch.page = page.id
+body.marks, abandoned_site.site is not null, page_quality.quality from page join site on site.id = page.site
+left join last_fetch on last_fetch.page = page.id
 left join fetch as last on last.seq = last_fetch.seq
 left join fetch as body on body.seq = case last.status when 304 then last_fetch.body else last.seq end
+left join page_quality on page_quality.page = page.id
 left join abandoned_site on abandoned_site.site = page.site where page.id > ? and page.id <= ?
 and not exists (select 1 from extra_page where extra_page.page = page.id) order by page.id"""
 _REQUISITES = """select requisite.page, page.url, origin, role, state, named.url, status, error, mime, bytes, started, digest
@@ -46,9 +48,10 @@ left join abandoned_site on abandoned_site.site = id where id > ? and id <= ? or
 def pages(source: ExportSource) -> Iterator[Row]:
     """Yield one row per known page, with its last fetch."""
     source.need("last_fetch", "extra_page")
-    for id, url, origin, result, status, error, mime, size, started, digest, marks, is_abandoned in source.rows(
+    for id, url, origin, result, status, error, mime, size, started, digest, marks, *rest in source.rows(
         "pages", _PAGES, source.bounds.page
     ):
+        is_abandoned, quality = rest
         named = result_name(result, error, status, marks or 0) if result is not None else ""
         state = named or (ABANDONED if is_abandoned else WAITING)
         masks = (None,) * 3 if marks is None else (bool(marks & mark) for mark in (NOINDEX, NOFOLLOW, NOARCHIVE))
@@ -64,6 +67,7 @@ def pages(source: ExportSource) -> Iterator[Row]:
             moment(started),
             hash_text(digest),
             *masks,
+            quality,
         )
 
 

@@ -37,6 +37,7 @@ TABLES = {
         {
             "id": _LONG, "url": _TEXT, "site": _TEXT, "state": _TEXT, "status": _INT, "error": _TEXT, "mime": _TEXT,
             "bytes": _LONG, "fetched_at": _TIME, "digest": _TEXT, "noindex": _YES, "nofollow": _YES, "noarchive": _YES,
+            "quality": _REAL,
         },
     ),
     "requisites": ExportTable(

@@ -12,7 +12,7 @@ from trapline.errors import ConfigError, InvariantError
 from trapline.frontier import changes
 from trapline.frontier.answers import FAILED, FETCHED, REFUSED, Drained, Outcome, Rescore, Visit, WaitUntil
 from trapline.frontier.changes import StrategyChange
-from trapline.frontier.core import arrivals, kernels, revisits
+from trapline.frontier.core import arrivals, kernels, page_quality, revisits
 from trapline.frontier.core.arrivals import Arrivals
 from trapline.frontier.core.core import MOST_ID, Core
 from trapline.frontier.explain import PageExplanation, SiteExplanation, explain_page, explain_site
@@ -22,7 +22,11 @@ from trapline.frontier.layout import (
     BY_ORDER,
     DRAINED,
     ENDED,
+    GONE,
+    LEASED,
     MOST_PER_VISIT,
+    QUALITY_UNKNOWN,
+    RANK_LIMIT,
     RESCORE,
     WAIT,
     Array,
@@ -228,6 +232,28 @@ class Frontier(Core):
         self.note(Call.RESCORE, given, len(given), _moment(now))
         self.state.columns[: self.pages, self.strategy.page.columns.index(name)] = given
         self.run_kernel(kernels.rescore_pages, now)
+
+    def set_quality(self, page: int, quality: float, links: Sequence[int] | Array, now: float) -> bool:
+        """Set the quality of a fetched page, which was not known when the page was reported, and rank again the pages it links to.
+
+        `links`: as they were reported. The page rank must have the input `fetched_quality`. Return False, and change nothing,
+        if the quality of the page is known already, or if another partition has the page.
+        """
+        name = "fetched_quality"
+        if name not in self.strategy.page.inputs:
+            raise ConfigError(f"page rank {self.strategy.page.name!r} takes no input {name!r}")
+        if not 0.0 <= quality < RANK_LIMIT:
+            raise InvariantError(f"the quality {quality} of page {page} is not a number from 0 to 2^42")
+        column, state = self.strategy.page.columns.index(name), self.page_state(page)
+        if state <= LEASED:
+            raise InvariantError(f"page {page} is not fetched; report it before its quality")
+        if state == GONE or self.page_value(page, column) != QUALITY_UNKNOWN:
+            return False
+        found = _ids(links)
+        n = len(found)
+        self.run_kernel(page_quality.set_page_quality, page, column, quality, found, n, _moment(now))
+        self.note(Call.SET_QUALITY, found, n, page, quality, now)
+        return True
 
     # ---- sites
 

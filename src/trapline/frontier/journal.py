@@ -48,6 +48,7 @@ class Call(IntEnum):
     WITHDRAW = 20
     READMIT = 21
     VISIT = 22
+    SET_QUALITY = 23
 
 
 # The numbers of each call, as struct codes (q: integer, d: float), and the type of its payload.
@@ -74,6 +75,7 @@ _LAYOUTS: dict[Call, tuple[str, type]] = {
     Call.WITHDRAW: ("d", np.int32),
     Call.READMIT: ("d", np.int32),
     Call.VISIT: ("qqdd", np.int64),
+    Call.SET_QUALITY: ("qdd", np.int32),
 }
 # Lists indexed by code, for speed. No call has code 0.
 _CODES = range(1, len(_LAYOUTS) + 1)

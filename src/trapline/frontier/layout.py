@@ -38,6 +38,7 @@ DRAINED, WAIT, NEED_ROOM, ENDED, RESCORE = -1, -2, -3, -4, -5
 PAGE_RANK_FAULT, SITE_RANK_FAULT, PAGE_FAULT, REVISIT_FAULT = 1, 2, 3, 4
 # A link to a page of another partition: it counts as a link of its page, and leads to no page here.
 ELSEWHERE = -1
+QUALITY_UNKNOWN = -1.0  # in the input `fetched_quality`: the page was not fetched, or its quality is not known yet
 AS_RULES = -1  # in place of a site's own delay, k or budget: the site has none, and the common rules apply
 # Bits of page.marks (not `flags`, which is an attribute of numpy's own).
 DYNAMIC, CHOSEN = 1, 2

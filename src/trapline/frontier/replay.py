@@ -218,6 +218,11 @@ def _visit(frontier: Frontier, frame: JournalFrame) -> None:
         )
 
 
+def _set_quality(frontier: Frontier, frame: JournalFrame) -> None:
+    page, quality, now = frame.numbers
+    frontier.set_quality(page, quality, frame.payload, now)
+
+
 def _import_site(frontier: Frontier, frame: JournalFrame) -> None:
     site, n, now = frame.numbers
     export = SiteExport.from_numbers(frame.payload[n:], n, len(frontier.strategy.page.columns))
@@ -246,4 +251,5 @@ _CALLS: dict[Call, Callable[[Frontier, JournalFrame], object]] = {
     Call.WITHDRAW: lambda f, frame: f.withdraw(frame.payload, frame.numbers[0]),
     Call.READMIT: lambda f, frame: f.readmit(frame.payload, frame.numbers[0]),
     Call.VISIT: _visit,
+    Call.SET_QUALITY: _set_quality,
 }

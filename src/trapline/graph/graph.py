@@ -111,6 +111,8 @@ class Graph:
     """scheme://host[:port] of each site"""
     sizes: NDArray[np.int64] | None = None
     """[pages] bytes of each page, if they were recorded; 0 for a page that was not fetched"""
+    quality: NDArray[np.float64] | None = None
+    """[pages] the score of the content of each page, if a crawl measured it; -1 for a page without a score"""
     origin: Mapping[str, object] = field(default_factory=dict)
     """How the graph was made: `format`, and for a generated web its parameters"""
 
@@ -144,6 +146,7 @@ def _shape_fault(graph: Graph) -> str | None:
         ("dynamic", graph.dynamic, pages),
         ("ips", graph.ips, sites),
         ("sizes", graph.sizes, pages),
+        ("quality", graph.quality, pages),
         ("urls", graph.urls, pages),
         ("site_names", graph.site_names, sites),
     ]
@@ -172,6 +175,8 @@ def _value_fault(graph: Graph) -> str | None:
     if graph.sizes is not None and not (graph.sizes.min() >= 0 and graph.sizes.max() <= MOST_BYTES):
         at = int(np.argmax((graph.sizes < 0) | (graph.sizes > MOST_BYTES)))
         return f"sizes: value {at} is {graph.sizes[at]}, not in 0..2^40 bytes"
+    if graph.quality is not None and not np.isfinite(graph.quality).all():
+        return f"quality: value {int(np.argmin(np.isfinite(graph.quality)))} is not a finite number"
     return _home_fault(graph)
 
 

@@ -6,6 +6,7 @@ The whole answer describes one moment: the last commit before the crawl was read
 
 import math
 import re
+import sqlite3
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from pathlib import Path
@@ -36,6 +37,7 @@ from trapline.parallel.folder.merged import brought_up
 from trapline.report.refetch_explanation import refetch_lines, trust_lines
 from trapline.units import bytes_shown, counted, duration
 
+_QUALITY = "select quality from page_quality join page on page.id = page_quality.page where url = ?"
 _MOST_LATER = 2  # number of fetches after the first successful one that are shown one by one
 
 
@@ -87,7 +89,7 @@ def _explained(folder: Path, target: Target, progress: ExplainProgress) -> list[
             lines += trust_lines(reading, own.site, settings.refresh, progress.compile_kernels)
         else:
             page = page_account(database, target)
-            lines = list(_page_past(page, settings.rules.delay_s))
+            lines = [*_page_past(page, settings.rules.delay_s), *_quality_lines(database, page, settings.quality)]
             is_over = page.fetched or page.abandoned_sites is not None or _is_extra_only(page)
             if page.fetched and own.page is not None:
                 history = Reading(folder, database).history(target.page)
@@ -120,6 +122,15 @@ def _page_past(account: PageHistory, delay_s: float) -> Iterator[str]:
         yield f"  pages fetched earlier from this site: {account.fetched_before:,}"
     if account.abandoned_sites is not None and not account.fetched:
         yield f"  its site was abandoned {_abandoned(account.abandoned_sites, account.began)}"
+
+
+def _quality_lines(database: sqlite3.Connection, account: PageHistory, source: str) -> Iterator[str]:
+    """Yield the score of the page, and that of the page on which it was found."""
+    found = account.discovery
+    for label, url in (("quality", account.url), ("quality of the page that links to it", found.url if found else "")):
+        row = database.execute(_QUALITY, (url,)).fetchone()
+        if row is not None:
+            yield f"  {label}: {row[0]:.3g}, by {source}"
 
 
 def _tries(account: PageHistory) -> Iterator[str]:

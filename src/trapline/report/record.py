@@ -50,6 +50,7 @@ Curve = list[list[float]]
 
 TOP = 0.1
 QUALITY_SHARES = (0.5, 0.8, 0.95)
+_HARVEST_SHARES = (0.1, 0.25, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +161,11 @@ class CrawlRecord:
     clock: str = "simulated"  # the kind of its seconds: "simulated", or "" for a live crawl
     variant: dict[str, str] = field(default_factory=dict)
     """its conditions, as far as they differ between the crawls of a comparison: value by option, such as connections: 64"""
+    # Harvest, unless the crawl was judged by PageRank alone.
+    harvest_quality: float | None = None  # least quality of the pages that count
+    harvest_share: float | None = None  # their share of the whole web
+    harvest_rate: dict[str, float] = field(default_factory=dict)
+    """their share of the first 10 % and so on of the pages fetched"""
     label: str = ""  # name among the crawls of a comparison; empty: the name of the strategy
 
     @property
@@ -200,13 +206,15 @@ def record_of(
     pagerank: Floats,
     quality: Floats | None = None,
     quality_name: str | None = None,
+    harvest_quality: float | None = None,
     reference_rate: float | None = None,
     depth: Ids | None = None,
 ) -> CrawlRecord:
     """Judge a crawl by the PageRank of each page and, if given, by another measure of quality.
 
-    `reference_rate`: pages per second of the crawl that the speed-up is relative to. `depth`: the clicks from the nearest
-    seed to each page, -1 if there is no way; without it, from the nearest home page.
+    `harvest_quality`: the least quality of the pages that count for the harvest rate; None: the median of all pages.
+    `reference_rate`: pages per second of the crawl that the speed-up is relative to. `depth`: the clicks from the nearest seed
+    to each page, -1 if there is no way; without it, from the nearest home page.
     """
     value = pagerank if quality is None else quality
     name = quality_name or ("PageRank" if quality is None else "quality")
@@ -227,6 +235,7 @@ def record_of(
         kendall_tau_spread=tau_spread(order, pagerank),
         top_tenth=_top_tenth(order, best_by_pagerank if crawl.drained else _best_of_web(best_by_pagerank, pagerank)),
         quality_fetched=_share_of_all(order, value),
+        **({} if quality is None else _harvest(order, quality, harvest_quality)),
         speed_up=timing.speed_up(timing.rate(crawl.log), reference_rate) if reference_rate else None,
         politeness_violations=politeness_violations(crawl.log, graph.site, graph.ips, crawl.rules),
         **_batch(crawl, came, visits, graph),
@@ -238,6 +247,26 @@ def record_of(
         progress=_progress(crawl, value),
         load=_load(crawl, visits, brought),
     )
+
+
+def harvest_rate(order: Ids, quality: Floats, least: float) -> dict[str, float]:
+    """Return the share of pages with at least this quality among the first pages, by the share of the pages fetched.
+
+    >>> harvest_rate(np.array([0, 2, 1, 3]), np.array([0.9, 0.1, 0.8, 0.2]), 0.5)
+    {'10%': 1.0, '25%': 1.0, '50%': 1.0}
+    """
+    is_good = quality[order] >= least
+    counts = {f"{share:.0%}": max(1, round(share * len(order))) for share in _HARVEST_SHARES}
+    return {name: float(is_good[:count].mean()) if len(order) else 0.0 for name, count in counts.items()}
+
+
+def _harvest(order: Ids, quality: Floats, least: float | None) -> dict[str, Any]:
+    least = float(np.median(quality)) if least is None else least
+    return {
+        "harvest_quality": least,
+        "harvest_share": float((quality >= least).mean()),
+        "harvest_rate": harvest_rate(order, quality, least),
+    }
 
 
 def _best_of_web(best: Ids, value: Floats) -> Ids:

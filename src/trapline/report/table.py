@@ -119,7 +119,28 @@ def _order_columns(records: Sequence[CrawlRecord]) -> list[Column]:
     if records[0].quality != "PageRank":
         values = [record.average_cumulative_quality for record in records]
         averages.append(_average(records[0].quality, values, records[0].optimal_average_cumulative_quality))
-    return [*averages, *_tau_columns(records)]
+    return [*averages, *_harvest_columns(records), *_tau_columns(records)]
+
+
+def _harvest_columns(records: Sequence[CrawlRecord]) -> list[Column]:
+    first = records[0]
+    if first.harvest_quality is None or first.harvest_share is None:
+        return []
+    about = (
+        "Share of the first {} of the fetched pages, in percent, whose quality is at least"
+        f" {first.harvest_quality:.3g}. Of all pages, {first.harvest_share:.1%} have that."
+    )
+    return [
+        _column(
+            "harvest rate (%)",
+            name,
+            about.format(name),
+            _percents([one.harvest_rate[share] for one in records]),
+            three_digits,
+            HIGH,
+        )
+        for share, name in _named(first.harvest_rate)
+    ]
 
 
 def _average(quality: str, values: Sequence[Value], optimum: float) -> Column:

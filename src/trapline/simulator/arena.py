@@ -57,10 +57,10 @@ class Arena:
 
     @property
     def measure(self) -> tuple[NDArray[np.float64] | None, str | None]:
-        """Values that crawls are judged by besides PageRank, and their name; None: PageRank alone."""
+        """Values that crawls are judged by besides PageRank, and their name; None: PageRank alone. A page without a score has 0."""
         if self.conditions.quality == "pagerank" or self.quality is None:  # OPIC's values are not known beforehand
             return None, None
-        return self.quality, self.conditions.quality
+        return np.maximum(self.quality, 0.0), self.conditions.quality
 
     def crawl(self, chosen: Chosen, label: str = "crawling", until_s: float = math.inf) -> SimulatedCrawl:
         return self._crawl(chosen, label, self.conditions.connections, self.network, until_s)

@@ -120,6 +120,7 @@ class CrawlConditions:
     seed: int = 0
     speed_up: bool = False
     quality: str = QUALITY
+    harvest_quality: float | None = None
     history: Path | None = None
 
     def parameters(self, rules: Rules | None = None) -> dict[str, Any]:
@@ -127,7 +128,7 @@ class CrawlConditions:
 
         Infinity, which means no limit and which JSON does not have, becomes None.
         """
-        own = {"connections", "max_pages", "seeds", "seed", "speed_up", "quality", "history"}
+        own = {"connections", "max_pages", "seeds", "seed", "speed_up", "quality", "harvest_quality", "history"}
         every = {name: value for name, value in asdict(self).items() if name in own}
         every |= asdict(rules or self.rules) | asdict(self.world) | {"servers": self.world.model}
         every["page_seconds"] = self.world.constant_s

@@ -37,6 +37,7 @@ class SimulationSettings(RuleSettings):
     speed_up: bool = False
     # quality and history
     quality: str = QUALITY
+    harvest_quality: float | None = None
     history: str | Path | None = None
     # network
     bandwidth: float | None = None
@@ -79,6 +80,7 @@ class SimulationSettings(RuleSettings):
             seed=self.seed,
             speed_up=self.speed_up,
             quality=self.quality,
+            harvest_quality=self.harvest_quality,
             history=None if self.history is None else Path(self.history),
         )
         check_quality(conditions.quality)

@@ -233,10 +233,19 @@ SHOWN = Section(
         ("--json", "as_json", None, False, "Print the summary as JSON."),
     ),
 )
-_LIVE_QUALITY = QUALITY.with_texts(
-    quality="Source of page quality: opic, zipf, a FILE of values, or MODULE:FUNCTION. [opic]",
+_QUALITY_TEXTS = QUALITY.with_texts(
+    quality="Source of page quality: opic, zipf, a FILE of values, or MODULE:FUNCTION; or of fetched pages: content:text, "
+    "content:fasttext=FILE or content:MODULE:FUNCTION. [opic]",
     history="Old crawl for historical-* strategies: its folder, a graph, or a file of values.",
 )  # fmt: skip
+_SCORERS = (
+    "--quality-processes",
+    "quality_processes",
+    count(1, 1_000),
+    1,
+    "Processes that score pages, with --quality content:NAME.",
+)
+_LIVE_QUALITY = Section(QUALITY.title, (_QUALITY_TEXTS.rows[0], _SCORERS, *_QUALITY_TEXTS.rows[1:]))
 _LIVE_RULES = tuple(
     section.with_texts(
         rescore="Pages between two computations of PageRank (partial-pagerank). [1,000]",
@@ -307,6 +316,8 @@ def _refuse_without_effect(given: dict[str, Any]) -> None:
     """Refuse options that would have no effect, because they need or exclude another one."""
     if not given["refresh"] and not given["continuous"]:
         refuse(REFRESH.fields, "has no effect without refreshing; also give --refresh or --continuous")
+    if not given["quality"].startswith("content:"):
+        refuse(("quality_processes",), "has no effect without --quality content:NAME; omit it")
     if given["refresh_price"] is not None:
         refuse(("refresh_share",), "and --refresh-price exclude each other; give only one of them")
     if given["http"] == "1.0" and given["per_connection"] != 1:

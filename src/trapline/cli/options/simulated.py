@@ -13,7 +13,7 @@ import click
 
 from trapline.cli.options import scheduling
 from trapline.cli.options.sections import Decorator, Section, bundled
-from trapline.cli.options.values import count, rate, seconds, share
+from trapline.cli.options.values import count, rate, real, seconds, share
 from trapline.defaults import CONNECTIONS
 from trapline.defaults import QUALITY as OPIC
 
@@ -119,7 +119,7 @@ QUALITY = Section(
             "quality",
             (str, "NAME"),
             OPIC,
-            "Source of page quality: opic, pagerank, zipf, FILE or MODULE:FUNCTION. [opic]",
+            "Quality of pages: content, opic, pagerank, zipf, FILE or MODULE:FUNCTION. [opic]",
         ),
         (
             "--history",
@@ -143,6 +143,13 @@ CRAWL = Section(
         ("--max-pages", "max_pages", count(1), None, "Stop after this many pages. [unlimited]"),
         ("--seeds", "seeds", (_FILE, "FILE"), None, "File with one seed URL or page number per line. [all home pages]"),
         ("--seed", "seed", count(0), 0, "Random seed of strategies, servers and failures."),
+        (
+            "--harvest-quality",
+            "harvest_quality",
+            (real(), "Q"),
+            None,
+            "Count pages of at least this quality for the harvest rate. [median of all pages]",
+        ),
         (
             "--speed-up",
             "speed_up",

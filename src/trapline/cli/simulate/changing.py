@@ -215,7 +215,8 @@ def _crawl(
 
 def page_values(arena: "Arena") -> Any:
     """Return the values of pages: the chosen quality, or PageRank if the quality is not known beforehand."""
-    return arena.pagerank if arena.quality is None else arena.quality
+    quality = arena.measure[0]
+    return arena.pagerank if quality is None else quality
 
 
 def check_fits(options: ChangeOptions, conditions: "CrawlConditions", log_file: Path | None) -> None:

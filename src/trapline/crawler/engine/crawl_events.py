@@ -89,6 +89,9 @@ class CrawlEvents:
         kind = type(error).__name__
         self.log.note("warning", "handler_error", f"the handler failed: {kind}: {error}", url=what, error=kind)
 
+    def scorer_error(self, url: str, error: str) -> None:
+        self.log.note("warning", "scorer_error", f"the scorer failed, the page gets the quality 0: {error}", url=url)
+
     # ---- as time passes
 
     def watch(self, crawl: "Opened", is_store_full: bool, seconds: float) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from trapline.crawler.discovery.link_resolver import LinkResolver, ResolvedLinks
 from trapline.crawler.discovery.sites import Site
+from trapline.crawler.engine.content_quality import ContentQuality
 from trapline.crawler.engine.crawl_events import NO_EVENTS, CrawlEvents
 from trapline.crawler.engine.options import CrawlerSettings
 from trapline.crawler.engine.other_partitions import OtherPartitions
@@ -85,6 +86,7 @@ class FetchResults:
         self.scope_notes: list[str] = []  # for the user: redirects of seeds that the scope followed
         self.stream: PageStream | None = None  # to the program that takes the pages; None: there is none
         self.referrers: Referrers | None = None  # for the log; None: it does not need them
+        self.content: ContentQuality | None = None  # scores pages; None: their content has no quality
 
     def begin(
         self, world: World, extra: ExtraRequests, reported: Callable[[int], None], arrived: Callable[[], None]
@@ -146,10 +148,18 @@ class FetchResults:
                 _send_links(others, request.page, foreign, len(links), is_refetch)
             if reads_lists or features.signal_intake is not None or features.requisites is not None:
                 self._read_page(request, verdict, response, now)
-        details = PageDetails(verdict.links, verdict.base, page_quality) if self.stream is not None else _NO_DETAILS
+        known_quality = page_quality if self.content is None else math.nan
+        details = PageDetails(verdict.links, verdict.base, known_quality) if self._shows_pages else _NO_DETAILS
+        if self.content is not None and is_new and not 300 <= response.status < 400:
+            self.content.fetched(record, details, own_links)
         self.keep(record, is_refetch, details, own_links, page_quality)
         self._arrived()
         return verdict
+
+    @property
+    def _shows_pages(self) -> bool:
+        """Whether a program, a handler or a scorer sees the pages."""
+        return self.stream is not None or self.content is not None
 
     def _judge_quality(
         self,
@@ -167,6 +177,8 @@ class FetchResults:
         if verdict.result == FETCHED and not is_refetch and not 300 <= response.status < 400:
             record = answer(visit, site, request, response, address, verdict, (), b"")
             program.judge(self.stream.preview(record, PageDetails(verdict.links, verdict.base)))
+            if "fetched_quality" in self._frontier.strategy.page.inputs:
+                self._frontier.set_column("fetched_quality", [program.quality], request.page)
         else:
             program.inherit(request.page)
 

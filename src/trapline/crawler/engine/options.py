@@ -45,6 +45,7 @@ class CrawlOptions:
     page_rank: str | None = None
     site_rank: str | None = None
     quality: str = QUALITY
+    quality_processes: int = 1  # processes that score pages, with content:NAME
     history: str | None = None
     modules: str = ""  # the folder of the user's module, if `quality` names one
     # The user's function for each page, MODULE:NAME or FILE.py:NAME, and the folder in which a module is looked up.

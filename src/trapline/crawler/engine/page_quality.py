@@ -19,7 +19,8 @@ from trapline.frontier.layout import FETCHED, REVISITED, UNKNOWN, Array
 from trapline.graph import Graph
 from trapline.graph.pagerank import DAMPING, Runs, pagerank
 from trapline.strategies import Strategy
-from trapline.strategies.base.live_inputs import Values, live_inputs, quality_of
+from trapline.strategies.base.inputs import CONTENT
+from trapline.strategies.base.live_inputs import Values, live_inputs, quality_of, unknown_quality
 
 
 class ProgramQuality:
@@ -58,6 +59,8 @@ class Given(NamedTuple):
     """quality of pages by --quality; None: the source does not know it before they are fetched"""
     program: ProgramQuality | None = None
     """quality of pages by a function of the program"""
+    is_scored: bool = False
+    """whether the content of fetched pages is scored, so that their quality is known later"""
 
 
 class PageScoring(NamedTuple):
@@ -75,7 +78,10 @@ def given_by(options: CrawlOptions, strategy: Strategy, program: ProgramQuality 
     """Read the given qualities. Raise `ConfigError` if a file cannot be read, or if the page rank needs an input that is missing."""
     quality = program.values if program else quality_of(options.quality, options.seed, canonical, options.modules)
     history = Path(options.history) if options.history else None
-    return Given(live_inputs(strategy, quality, history, options.seed, canonical, pagerank), quality, program)
+    inputs = live_inputs(strategy, quality, history, options.seed, canonical, pagerank)
+    if program is not None and "fetched_quality" in inputs:
+        inputs["fetched_quality"] = unknown_quality  # the values of the program are those that it expects
+    return Given(inputs, quality, program, options.quality.startswith(CONTENT))
 
 
 def page_quality(given: Given, frontier: Frontier) -> Callable[[PageRequest], float]:
@@ -87,6 +93,8 @@ def page_quality(given: Given, frontier: Frontier) -> Callable[[PageRequest], fl
             column = columns.index("quality")
             program.expected_of = lambda page: frontier.page_value(page, column)
         return lambda request: program.quality
+    if given.is_scored:
+        return lambda request: 0.0  # the score is added when it comes (content_quality.py)
     known = ("quality", "pagerank") if given.quality else ("cash", "history")
     for name in known:
         if name in columns:

@@ -233,3 +233,4 @@ class Batch(NamedTuple):
     requisites: Sequence[PageRequisite] = ()
     # For each fetch, the depth of its page and the page that linked to it first, -1: none; (): the log does not need them.
     origins: Sequence[tuple[int, int]] = ()
+    qualities: Sequence[tuple[int, int, float]] = ()  # page, run, score of its content

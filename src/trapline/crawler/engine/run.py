@@ -18,6 +18,7 @@ import uvloop
 from trapline.crawler.control.action_handler import ENDING, ActionHandler
 from trapline.crawler.control.crawl_control import CrawlControl
 from trapline.crawler.engine import scope_change
+from trapline.crawler.engine.content_quality import ContentQuality, run_number
 from trapline.crawler.engine.crawl_events import CrawlEvents
 from trapline.crawler.engine.freed_memory import give_back_what_is_freed
 from trapline.crawler.engine.options import CrawlOptions
@@ -36,6 +37,7 @@ from trapline.crawler.files.status_file import StatusFile
 from trapline.crawler.handler.handler_thread import HandlerThread
 from trapline.crawler.handler.unhandled import restore_stream
 from trapline.crawler.inspect.summary import write_summary
+from trapline.crawler.quality.scorer_pool import ScorerPool
 from trapline.crawler.store.client import NoStore, Store, StoreDiedError
 from trapline.crawler.store.outbox import Stands
 from trapline.crawler.store.process import explain
@@ -108,6 +110,7 @@ class LiveCrawl:
         self._error: BaseException | None = None  # an unexpected exception
         self._early_stop = ""  # why the crawl is stopped, if that happened before it had its parts
         self._is_built = False
+        self._content: ContentQuality | None = None  # scores the content of pages; None: nothing does
         self._has_begun = False  # the first visit may have begun
         self._closing = ""  # the step of the closing; "": the crawl is not closing yet
 
@@ -121,6 +124,8 @@ class LiveCrawl:
         try:
             self._build(loop)
             loop.set_exception_handler(self._defect)
+            if self._content is not None:
+                await self._content.start(self._options, self._folder)
             self._restore()
             if self._early_stop:
                 self._crawler.enter(self._web)
@@ -138,6 +143,8 @@ class LiveCrawl:
             self._events.failed(error)
             if self._handler is not None:
                 self._handler.stop()
+            if self._content is not None:
+                await self._content.pool.close()
             await self._store.abandon()  # the store ends with the batches that it has, and the crawl can be resumed
             if isinstance(error, RankError):
                 raise self._with_url(error) from None
@@ -214,10 +221,11 @@ class LiveCrawl:
         self._is_built = True
         # The coordinator receives the actions for its partitions.
         self._action_handler = ActionHandler(self._folder if self._member is None else None, self._events.log)
-        self._crawler.full = lambda: self._store.full
+        if self._crawl.given.is_scored:
+            self._build_content()
+        self._crawler.full = lambda: self._is_full
         if (stream := self._stream) is not None:
             self._crawler.results.stream = stream
-            self._crawler.full = lambda: self._store.full or stream.holds_up()
             if self._folder is not None:
                 depths = self._state.frontier.page_depths
                 self._outbox.last_fetch = restore_stream(stream, self._folder, self._options, depths)
@@ -230,6 +238,19 @@ class LiveCrawl:
             )
         if self._handler is not None:
             self._handler.start()
+
+    def _build_content(self) -> None:
+        parts = (self._state.frontier, self._outbox, self._state.tally, self._events)
+        number = run_number(self._folder)
+        self._content = ContentQuality(*parts, self._web.now, number, self._crawler.go_on, self._scorer_failed)
+        self._crawler.results.content = self._content
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether the store, the scorer or the program that takes the pages is behind."""
+        if self._store.full or (self._content is not None and self._content.pool.full):
+            return True
+        return self._stream is not None and self._stream.holds_up()
 
     # ---- the store
 
@@ -258,6 +279,10 @@ class LiveCrawl:
             self._crawler.go_on()
 
     def _store_failed(self, line: str) -> None:
+        self._failure = line
+        self._web.ended()
+
+    def _scorer_failed(self, line: str) -> None:
         self._failure = line
         self._web.ended()
 
@@ -369,6 +394,8 @@ class LiveCrawl:
             self._refresh.close()
         if self._lists is not None:
             self._lists.close()
+        if self._content is not None:
+            await self._finish_scoring(self._content.pool)
         if not self._failure and self._error is None:
             self._note()
             if not self._unsaved:
@@ -398,6 +425,16 @@ class LiveCrawl:
         if self._web.proxy_trouble:
             raise ConfigError(_with_resume_hint(self._web.proxy_trouble, self._claim.path))
         return summary
+
+    async def _finish_scoring(self, pool: ScorerPool) -> None:
+        """Wait until all pages have their scores; if the crawl was stopped or has failed, not longer than the grace period."""
+        began = time.monotonic()
+        while not (pool.is_idle or self._failure or self._error is not None):
+            if self._crawler.stopped_by in BY_HAND and time.monotonic() - began > _GRACE_S:
+                break
+            self._close_step(f"scoring the last pages, {counted(pool.waiting, 'page')} left")
+            await asyncio.sleep(_POLL_S)
+        await pool.close()
 
     async def _finish(self, handler: HandlerThread) -> None:
         """Wait until the handler has received all pages; if the crawl was stopped or has failed, until it has done the current one."""

@@ -53,6 +53,7 @@ class CrawlSettings(RuleSettings):
     page_rank: str | None = None
     site_rank: str | None = None
     quality: str = QUALITY
+    quality_processes: int = 1
     history: str | Path | None = None
     # scope
     scope: str = "host"
@@ -117,6 +118,7 @@ class CrawlSettings(RuleSettings):
             page_rank=self.page_rank and absolute(self.page_rank),
             site_rank=self.site_rank and absolute(self.site_rank),
             quality=quality,
+            quality_processes=self.quality_processes,
             history=str(Path(self.history).absolute()) if self.history else None,
             modules=os.getcwd(),
             seed=self.seed,

@@ -35,6 +35,7 @@ _RULES = {
     "max_depth_dynamic": "depth_dynamic",
 }  # fmt: skip
 _OPTIONS = {
+    "quality_processes": "quality_processes",
     "connections": "connections", "pause": "pause_s", "bandwidth": "bandwidth", "site_bandwidth": "site_bandwidth",
     "max_pages": "max_pages", "max_time": "max_seconds", "max_bytes": "max_bytes", "strategy": "strategy",
     "page_rank": "page_rank", "site_rank": "site_rank", "scope": "scope", "include": "include", "exclude": "exclude",
@@ -153,7 +154,7 @@ def apply_changes(
             _set_budget(frontier, site, now)
     if not has_strategy:
         number, fetches = options_of_runs({**reading.meta(), **keys})[-1].run, fetches_so_far(reading)
-        frontier.change_strategy(runs.change_to(strategy, options, fetches, frontier), number, fetches, now)
+        frontier.change_strategy(runs.change_to(strategy, options, number, fetches, frontier), number, fetches, now)
 
 
 def _set_pace(frontier: Frontier, site: Site, delay_s: float, now: float) -> None:

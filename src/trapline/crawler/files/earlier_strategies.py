@@ -16,16 +16,17 @@ from trapline.crawler.files.run_options import RunOptions, changed_files, option
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier import Frontier
 from trapline.frontier.changes import StrategyChange
-from trapline.frontier.layout import Array
+from trapline.frontier.layout import QUALITY_UNKNOWN, Array
 from trapline.strategies import Strategy
 from trapline.strategies.base.choice import live_strategy
-from trapline.strategies.base.inputs import PROGRAM
+from trapline.strategies.base.inputs import CONTENT, PROGRAM
 from trapline.strategies.base.url_inputs import STATE_PAGES, StatePages
 
 _URLS_AT_ONCE = 4096
 _QUALITIES = ("quality", "pagerank")  # inputs of page ranks that --quality gives
 # In place of the user's, which knows the quality of a page only when it comes.
 _NO_PROGRAM = ProgramQuality(lambda fetch: 0.0)
+_SCORED = "select page, quality from page_quality where run < ?"
 _LINKS = f"select seq, page, links from fetch where seq > ? and seq <= {{}} and {HAS_LINKS} order by seq limit 4096"
 
 
@@ -70,12 +71,17 @@ class EarlierStrategies:
     def change(self, number: int, fetches: int, frontier: Frontier) -> StrategyChange:
         """Return the change to the strategy of a run, after this number of fetches. `frontier`: in its state before the change."""
         strategy = self.strategy(number)
-        return self.change_to(strategy, self._runs[number].options, fetches, frontier)
+        return self.change_to(strategy, self._runs[number].options, number, fetches, frontier)
 
-    def change_to(self, strategy: Strategy, options: CrawlOptions, fetches: int, frontier: Frontier) -> StrategyChange:
+    def change_to(
+        self, strategy: Strategy, options: CrawlOptions, number: int, fetches: int, frontier: Frontier
+    ) -> StrategyChange:
         """Return the change to the strategy of these options. Raise `ConfigError` if an input of its page rank is not known for
         the pages so far."""
         inputs = _program_qualities(frontier, strategy) if options.quality == PROGRAM else {}
+        is_known_late = options.quality == PROGRAM or options.quality.startswith(CONTENT)
+        if "fetched_quality" in strategy.page.inputs and is_known_late:
+            inputs["fetched_quality"] = self._fetched_qualities(number, frontier.pages)
         given = given_by(options, strategy, _NO_PROGRAM if options.quality == PROGRAM else None).inputs
         by_url = {name: values for name, values in given.items() if name not in inputs}
         state_pages = {name: StatePages(name) for name in strategy.page.inputs if name in STATE_PAGES}
@@ -87,6 +93,13 @@ class EarlierStrategies:
             for name, pages in state_pages.items():
                 inputs[name][piece] = pages.of(urls, first)
         return StrategyChange(strategy, inputs, self._links(fetches))
+
+    def _fetched_qualities(self, number: int, pages: int) -> Array:
+        """Return the quality of each page that was scored before run `number`."""
+        values = np.full(pages, QUALITY_UNKNOWN)
+        for page, quality in self._reading.connection.execute(_SCORED, (number,)):
+            values[page] = quality
+        return values
 
     def _urls(self, pages: int) -> Iterator[tuple[int, list[str]]]:
         """Yield the URLs of all pages in pieces, each with the number of its first page."""

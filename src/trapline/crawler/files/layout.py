@@ -37,7 +37,13 @@ REQUISITES = """create table if not exists requisite (  -- files that pages need
     requests integer not null,     -- requests, the most in one run
     state text not null            -- waiting, fetched, with links, page, missing, failed, forbidden, moved
 )"""
-"""The table that folders of earlier versions do not have. The store adds it when such a crawl is resumed."""
+PAGE_QUALITY = """create table if not exists page_quality (  -- scores of pages, in crawls with --quality content:NAME
+    page integer primary key,
+    run integer not null,          -- the run that scored the page: 1, 2, ...
+    quality real not null
+)"""
+LATER_TABLES = {"requisite": REQUISITES, "page_quality": PAGE_QUALITY}
+"""The tables that folders of earlier versions do not have. The store adds them when such a crawl is resumed."""
 
 _NOT_READ = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)  # the disk failed, or access to it
 _UNBORN = "crawl.db.new"
@@ -160,8 +166,9 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.close()
         problem = f"the crawl has format {found and found[0]}; this version reads {FORMAT}"
         raise ConfigError(f"{path}: {problem}: use the version that wrote it, or crawl anew into another folder")
-    if not connection.execute("select 1 from sqlite_master where name = 'requisite'").fetchone():
-        connection.execute(REQUISITES.replace("create table", "create temp table", 1))  # empty, for all readers
+    for name, table in LATER_TABLES.items():
+        if not connection.execute("select 1 from sqlite_master where name = ?", (name,)).fetchone():
+            connection.execute(table.replace("create table", "create temp table", 1))  # empty, for all readers
     return connection
 
 
@@ -232,7 +239,7 @@ def new_database(path: Path) -> Iterator[sqlite3.Connection]:
         for name in _UNBORN_FILES:
             (path / name).unlink(missing_ok=True)
         with closing(sqlite3.connect(unborn, uri=True, isolation_level=None)) as connection:
-            connection.executescript(f"begin;\n{_SCHEMA.read_text()}\n{REQUISITES};")
+            connection.executescript(f"begin;\n{_SCHEMA.read_text()}\n{';'.join(LATER_TABLES.values())};")
             yield connection
             connection.execute("commit")
             # WAL mode from the beginning: otherwise an interrupted write leaves a journal that no reader may roll back.

@@ -29,6 +29,7 @@ from trapline.crawler.files.layout import FolderClaim, check_free, claim_existin
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.files.run_options import changed_files, keep_files, noted_options, strategy_files
 from trapline.crawler.handler.user_handler import check_handler
+from trapline.crawler.quality.scorer_pool import check_scorer
 from trapline.crawler.store.settings import StoreSettings
 from trapline.errors import ConfigError
 from trapline.fetch.address import Guard
@@ -147,6 +148,7 @@ def prepare_new(options: CrawlOptions, folder: Path | None) -> Prepared:
     options.scope_of_crawl()
     store_settings(options)
     try_function(options.quality, options.seeds[:1], options.modules)
+    check_scorer(options)
     check_handler(options)
     if folder is not None:
         check_free(folder)

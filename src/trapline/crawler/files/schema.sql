@@ -137,7 +137,7 @@ create table published_list (      -- sitemaps and feeds that the crawl knows
     rejected text not null         -- JSON: number of other entries by reason
 );
 
--- The table `requisite` is in layout.py, because it is added to the folders of earlier versions.
+-- The tables `requisite` and `page_quality` are in layout.py, because they are added to the folders of earlier versions.
 
 -- Messages for other partitions, until these have them: links, control messages, and what was handed over when the crawl grew.
 create table message_batch (

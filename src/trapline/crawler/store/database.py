@@ -15,7 +15,7 @@ from pathlib import Path
 
 from trapline.crawler.engine.records import NOT_ABANDONED, Batch, Fetched, PartitionTraffic
 from trapline.crawler.engine.row_kinds import REFUSED
-from trapline.crawler.files.layout import REQUISITES
+from trapline.crawler.files.layout import LATER_TABLES
 from trapline.crawler.store.archive import Length
 from trapline.crawler.store.filing import Kept, Row, is_not_modified
 from trapline.processor import CrawlProcessor, ProcessorTime, processor_clock
@@ -102,7 +102,8 @@ class Database:
         self.connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
         for pragma in ("journal_mode=wal", "synchronous=full", f"wal_autocheckpoint={_CHECKPOINT_PAGES}"):
             self.connection.execute(f"pragma {pragma}")
-        self.connection.execute(REQUISITES)  # a folder of an earlier version has no such table
+        for table in LATER_TABLES.values():  # a folder of an earlier version does not have them
+            self.connection.execute(table)
         self._forgetting = Forgetting(self.connection)
         (runs,) = self.connection.execute(f"select count(*) from meta where key glob '{PROCESSOR}*'").fetchone()
         self._processor, self._processor_key = processor_clock(), f"{PROCESSOR}{runs + 1}"
@@ -168,6 +169,7 @@ class Database:
         self.connection.executemany(_SEED, batch.seeds)
         for key, value in batch.meta.items():
             self.set_meta(key, value)
+        self.connection.executemany("replace into page_quality values (?, ?, ?)", batch.qualities)
         self._add_signals(batch)
         self._add_traffic(batch.traffic)
         foreign = ((fetched.page, fetched.visit, url) for fetched in batch.fetches for url in fetched.elsewhere)

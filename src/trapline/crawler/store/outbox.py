@@ -3,7 +3,8 @@
 These modules add to it: crawler/discovery/link_resolver.py (sites, pages, seeds), crawler/engine/fetch_results.py (fetches),
 crawler/engine/crawler.py (abandoned sites), crawler/robots/site_robots.py (robots.txt), crawler/recrawl/signal_recorder.py (signals),
 crawler/recrawl/signal_recorder.py (listed pages), crawler/recrawl/list_queue.py (published lists),
-crawler/requisites/requisite_queue.py (requisites), crawler/files/checkpoint.py (which logs may be deleted),
+crawler/requisites/requisite_queue.py (requisites), crawler/engine/content_quality.py (scores),
+crawler/files/checkpoint.py (which logs may be deleted),
 crawler/recrawl/conditional_refetch.py (copies from other partitions), crawler/engine/status_reporter.py (the pace). `flush` sends it to
 the store and empties it. The progress of the crawl and the logs of the frontier and of the refresher are part of a batch: a
 batch is all that happened between two moments.
@@ -78,6 +79,7 @@ class Outbox:
         self.published_lists: list[PublishedList] = []
         self.meta: dict[str, str | None] = {}
         self.requisites: list[PageRequisite] = []
+        self.qualities: list[tuple[int, int, float]] = []
         self._bytes = 0
 
     @property
@@ -98,6 +100,7 @@ class Outbox:
             or self.seeds
             or self.published_lists
             or self.requisites
+            or self.qualities
         )
 
     @property
@@ -152,6 +155,7 @@ class Outbox:
             self.meta,
             self.requisites,
             self.origins,
+            self.qualities,
         )
         self._empty()
         self._put(batch)

@@ -2,8 +2,9 @@
 
 By default the graph consists of the fetched pages and the links between them. With the option `dangling`, pages that
 were linked and not fetched are part of the graph too, without links and of 0 bytes. Pages are in the order in which the
-crawl discovered them. Sites that the crawl found on one address share an address in the graph too. This module knows the
-tables `page`, `fetch`, `published_list` and `requisite`, and nothing else about a crawl.
+crawl discovered them. Sites that the crawl found on one address share an address in the graph too. If the crawl scored the content
+of its pages, the graph has the scores. This module knows the tables `page`, `fetch`, `page_quality`, `published_list` and
+`requisite`, and nothing else about a crawl.
 """
 
 import os
@@ -29,6 +30,7 @@ OPTIONS = frozenset({"dangling"})
 
 # The schema's number of this result. With status 304 the page has not changed, and an earlier row has its links.
 _FETCHED = 3
+NO_SCORE = -1.0
 _ROWS_A_STEP = 100_000  # rows between two reports of progress
 
 
@@ -85,7 +87,29 @@ def _graph(database: sqlite3.Connection, file: Path, options: LoadOptions) -> Gr
         format_name=NAME,
         sizes=sizes[kept],
     )
-    return replace(graph, ips=_groups(database, np.flatnonzero(kept)[graph.home]))
+    quality = _quality(database, len(urls))
+    return replace(
+        graph,
+        ips=_groups(database, np.flatnonzero(kept)[graph.home]),
+        quality=None if quality is None else quality[kept],
+    )
+
+
+def _quality(database: sqlite3.Connection, pages: int) -> NDArray[np.float64] | None:
+    """Return the score of each page, -1 for a page without one; None: the crawl scored no page."""
+    if not _has_table(database, "page_quality"):
+        return None
+    rows = database.execute("select page, quality from page_quality").fetchall()
+    if not rows:
+        return None
+    scores = np.full(pages, NO_SCORE)
+    scores[[page for page, _ in rows]] = [quality for _, quality in rows]
+    return scores
+
+
+def _has_table(database: sqlite3.Connection, name: str) -> bool:
+    """Return whether the database has a table that those of earlier versions do not have."""
+    return database.execute("select 1 from sqlite_master where name = ?", (name,)).fetchone() is not None
 
 
 def _urls(database: sqlite3.Connection, file: Path) -> list[str]:
@@ -101,7 +125,7 @@ def _urls(database: sqlite3.Connection, file: Path) -> list[str]:
 def _extras(database: sqlite3.Connection) -> list[int]:
     """Return the sitemaps, feeds and requisites that are no pages of the crawl."""
     sql = "select page from published_list where not is_page"
-    if database.execute("select 1 from sqlite_master where name = 'requisite'").fetchone():
+    if _has_table(database, "requisite"):
         sql += " union select page from requisite where state <> 'page'"
     return [page for (page,) in database.execute(sql)]
 

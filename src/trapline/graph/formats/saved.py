@@ -107,7 +107,7 @@ _ARRAYS: dict[str, type[np.generic]] = {
 }
 
 
-_FILES = {"graph.json", "sizes.npy", *(f"{name}.npy" for name in _ARRAYS)} | {
+_FILES = {"graph.json", "sizes.npy", "quality.npy", *(f"{name}.npy" for name in _ARRAYS)} | {
     f"{name}.{part}.npy" for name in ("urls", "site_names") for part in ("ends", "text")
 }
 
@@ -127,8 +127,10 @@ def load(file: Path, options: LoadOptions) -> Graph:
     head = _head(path / "graph.json")
     arrays: dict[str, Any] = {name: _array(path, name, dtype) for name, dtype in _ARRAYS.items()}
     sizes = _array(path, "sizes", np.int64) if head.get("sizes") else None
+    quality = _array(path, "quality", np.float64) if head.get("quality") else None
     urls, names = _urls(path, head, arrays), _site_names(path, head, arrays)
-    graph = Graph(**arrays, urls=urls, site_names=names, sizes=sizes, origin=head.get("origin", {}))
+    more = {"sizes": sizes, "quality": quality, "origin": head.get("origin", {})}
+    graph = Graph(**arrays, urls=urls, site_names=names, **more)
     trouble = fault(graph) or _count_fault(graph, head)
     if trouble:
         raise ConfigError(f"{path}: not a valid graph: {trouble}")
@@ -153,6 +155,8 @@ def _write(graph: Graph, folder: Path) -> None:
         np.save(folder / f"{name}.npy", getattr(graph, name))
     if graph.sizes is not None:
         np.save(folder / "sizes.npy", graph.sizes)
+    if graph.quality is not None:
+        np.save(folder / "quality.npy", graph.quality)
     head = {
         "format": "trapline graph",
         "version": VERSION,
@@ -161,6 +165,7 @@ def _write(graph: Graph, folder: Path) -> None:
         "links": graph.links,
         "sites": graph.sites,
         "sizes": graph.sizes is not None,
+        "quality": graph.quality is not None,
         "urls": _write_strings(graph.urls, folder, "urls"),
         "site_names": _write_strings(graph.site_names, folder, "site_names"),
         "origin": dict(graph.origin),

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from trapline.compiled.file_lock import alone
 from trapline.crawler.engine.records import BLOCKED, CrawlProgress
 from trapline.crawler.engine.row_kinds import IS_FETCHED
-from trapline.crawler.files.layout import DATABASE, FORMAT, connect, new_database, read_only
+from trapline.crawler.files.layout import DATABASE, FORMAT, LATER_TABLES, connect, new_database, read_only
 from trapline.crawler.files.reading import HAS_LINKS
 from trapline.crawler.files.run_options import RUN, merged_actions
 from trapline.crawler.inspect.database_reader import meta, opened
@@ -131,12 +131,12 @@ _COPY = (
     "insert into requisite select of_page(page), role, level, ifnull(of_page(nullif(needed_by, -1)), -1), requests, state from"
     " part.requisite where true on conflict (page) do update set (role, level, requests, state) = (excluded.role, excluded.level,"
     " excluded.requests, excluded.state) where requisite.state = 'moved'",
+    "replace into page_quality select of_page(page), run, quality from part.page_quality",
     "insert into foreign_link select of_page(page), visit + :visit, url from part.foreign_link",
     "insert into warc select id + :file, :name || '/warc/' || name, bytes from part.warc",
     "update cdxj set bytes = bytes + (select bytes from part.cdxj)",
     "insert into temp.stood select :name, * from part.progress order by rowid",
 )
-_COPY_OF_EARLIER = tuple(statement for statement in _COPY if "part.requisite" not in statement)
 _STOOD = "create temp table stood (part, at, seconds, pages, errors, bytes, known, waiting, sites, active, quality)"
 # Another partition may have fetched pages of a site after the last one abandoned it. `cross join` fixes the order of the
 # tables, so that they are read once.
@@ -267,14 +267,18 @@ def _add(database: sqlite3.Connection, part: Path, is_shared: bool) -> int:
     with _attached(database, part):
         (batch,) = database.execute("select coalesce(max(batch), 0) from part.journal").fetchone()
         first = number(database, is_shared)
-        for statement in _COPY if _has_requisites(database) else _COPY_OF_EARLIER:
+        missing = _missing_tables(database)
+        for statement in _COPY:
+            if any(f"part.{name}" in statement for name in missing):
+                continue
             database.execute(statement, {**first, "visit": visit, "file": file, "name": part.name})
     return int(batch)
 
 
-def _has_requisites(database: sqlite3.Connection) -> bool:
-    """Return whether the attached partition has a table of requisites. Earlier versions had none."""
-    return database.execute("select 1 from part.sqlite_master where name = 'requisite'").fetchone() is not None
+def _missing_tables(database: sqlite3.Connection) -> list[str]:
+    """Return the tables that the attached partition does not have, because an earlier version wrote it."""
+    known = {name for (name,) in database.execute("select name from part.sqlite_master")}
+    return [name for name in LATER_TABLES if name not in known]
 
 
 @contextmanager

@@ -3,7 +3,14 @@
 from pathlib import Path
 
 from trapline.errors import ConfigError
-from trapline.strategies.base.inputs import check_inputs, check_quality, with_quality
+from trapline.strategies.base.inputs import (
+    CONTENT,
+    CONTENT_FORMS,
+    STORED_CONTENT,
+    check_inputs,
+    check_quality,
+    with_quality,
+)
 from trapline.strategies.base.registry import load_strategy, page_rank_named, pair, site_rank_named
 from trapline.strategies.base.strategy import Strategy
 
@@ -55,8 +62,14 @@ def live_strategy(text: str, page_rank: str | None, site_rank: str | None, quali
     """Return the strategy of a live crawl, with its quality from this source. Raise ConfigError if the page rank lacks an input."""
     _check_live_quality(quality)
     strategy = with_quality(with_halves(worded(text), page_rank, site_rank), quality)
+    if "fetched_quality" in strategy.page.inputs and quality == "opic":
+        raise ConfigError(
+            f"page rank {strategy.page.name!r} needs the quality of fetched pages: give --quality content:text,"
+            " content:fasttext=FILE or content:MODULE:FUNCTION"
+        )
     check_inputs(strategy, quality != "opic", has_history)
-    if quality == "opic" and "pagerank" in strategy.page.inputs:
+    before = {"pagerank", "quality"}.intersection(strategy.page.inputs)
+    if ("pagerank" in before and quality == "opic") or (before and quality.startswith(CONTENT)):
         raise ConfigError(
             f"page rank {strategy.page.name!r} needs the quality of pages before they are fetched:"
             " give --quality FILE or MODULE:FUNCTION"
@@ -65,6 +78,10 @@ def live_strategy(text: str, page_rank: str | None, site_rank: str | None, quali
 
 
 def _check_live_quality(source: str) -> None:
+    if source == STORED_CONTENT:
+        raise ConfigError(f"--quality content: say what scores the pages; {CONTENT_FORMS}")
+    if source.startswith(CONTENT):
+        return  # crawler/quality/ checks the rest
     if source == "pagerank":
         raise ConfigError(
             "--quality pagerank: the PageRank of the live web is not known beforehand; give opic, zipf, FILE or MODULE:FUNCTION"

@@ -37,9 +37,12 @@ from trapline.strategies.base.url_inputs import FEATURES, STATE_PAGES, StatePage
 
 Floats = NDArray[np.float64]
 
-INPUTS = ("history", "history_random", "pagerank", "quality", *FEATURES, *STATE_PAGES)
-QUALITIES = ("opic", "pagerank", "zipf")
+INPUTS = ("fetched_quality", "history", "history_random", "pagerank", "quality", *FEATURES, *STATE_PAGES)
+QUALITIES = ("content", "opic", "pagerank", "zipf")
 PROGRAM = "program"  # the source of quality of a live crawl whose program computes it: a function of fetched pages
+CONTENT = "content:"  # begins a source of quality of a live crawl that scores the content of fetched pages
+CONTENT_FORMS = "give content:text, content:fasttext=FILE or content:MODULE:FUNCTION"
+STORED_CONTENT = "content"  # the same scores in a simulated crawl: those that the graph has kept
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 NOT_OLD = -1.0  # the history of a page that was not in the old crawl
 # castillo-thesis 4.3.1: 30 to 40 runs per crawl; the minimum of 50: spec, section 3
@@ -59,10 +62,13 @@ class CrawlHistory(NamedTuple):
 
 
 def quality_values(source: str, graph: Graph, pagerank: Floats, seed: int) -> Floats | None:
-    """Return the quality of each page, by `--quality source`. None: the source is opic, whose cash is known only during the crawl."""
+    """Return the quality of each page, by `--quality source`; -1 for a page whose content has no score. None: the source is opic,
+    whose cash is known only during the crawl."""
     check_quality(source)
     if source == "opic":
         return None
+    if source == STORED_CONTENT:
+        return _scores_of(graph)
     if source == "pagerank":
         return pagerank
     if source == "zipf":
@@ -70,6 +76,15 @@ def quality_values(source: str, graph: Graph, pagerank: Floats, seed: int) -> Fl
     if Path(source).is_file():
         return _checked_quality(source, graph, _matched(file_values(Path(source)), graph, 0.0, source))
     return _checked_quality(source, graph, _answered(source, graph))
+
+
+def _scores_of(graph: Graph) -> Floats:
+    """Return the scores that the graph has kept; -1 for a page without one."""
+    if graph.quality is None:
+        raise ConfigError(
+            "--quality content: this graph has no scores of pages; crawl with --quality content:text, then run trapline graph convert"
+        )
+    return graph.quality
 
 
 def _checked_quality(source: str, graph: Graph, values: Floats) -> Floats:
@@ -87,6 +102,10 @@ def negative_quality(source: str, value: float, url: str) -> ConfigError:
 
 def check_quality(source: str, names: Sequence[str] = QUALITIES) -> None:
     """Raise ConfigError if the text cannot be a source of quality. A user's file or function is not read or called here."""
+    if source.startswith(CONTENT):
+        raise ConfigError(
+            f"--quality {source}: a simulated crawl has no text; crawl with it, and give --quality content for the graph of that crawl"
+        )
     if source not in (*QUALITIES, PROGRAM) and not Path(source).is_file() and not _FUNCTION.fullmatch(source):
         raise ConfigError(f"--quality {source}: not a file, and not MODULE:FUNCTION; {nearest(source, names)}")
 
@@ -99,9 +118,10 @@ def _zipf(pages: int, seed: int) -> Floats:
 
 
 def with_quality(strategy: Strategy, source: str) -> Strategy:
-    """Return the strategy with its quality from this source: with opic, the page rank `quality` is replaced by `opic`."""
-    if source == "opic" and strategy.page is page_rank_named("quality"):
-        return replace(strategy, page=page_rank_named("opic"))
+    """Return the strategy with its quality from this source. The page rank `quality` is replaced by `opic` with opic, and by
+    `mean-parent-quality` with content:NAME, which knows the quality of fetched pages only."""
+    if strategy.page is page_rank_named("quality") and (source == "opic" or source.startswith(CONTENT)):
+        return replace(strategy, page=page_rank_named("opic" if source == "opic" else "mean-parent-quality"))
     return strategy
 
 
@@ -241,6 +261,8 @@ def check_inputs(strategy: Strategy, has_quality: bool, has_history: bool) -> No
             raise ConfigError(f"page rank {page.name!r} needs the PageRank of an old crawl: give --history")
         if name == "quality" and not has_quality:
             raise ConfigError(f"page rank {page.name!r} needs a quality known before the crawl: give another --quality")
+        if name == "fetched_quality" and not has_quality:
+            raise ConfigError(f"page rank {page.name!r} needs the quality of fetched pages: give another --quality")
 
 
 def inputs_for(
@@ -249,7 +271,8 @@ def inputs_for(
     """Return the inputs that the page rank declares. `quality`: None with --quality opic."""
     check_inputs(strategy, quality is not None, history is not None)
     given: dict[str, Callable[[], Any]] = {
-        "quality": lambda: quality,
+        "quality": lambda: quality if quality is None else np.maximum(quality, 0.0),
+        "fetched_quality": lambda: quality,  # a page rank reads it of fetched pages only
         "pagerank": lambda: pagerank,
         "history": lambda: history and history.page,
         "history_random": lambda: history and _drawn(history, graph, seed),

@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from trapline.errors import ConfigError
+from trapline.frontier.layout import QUALITY_UNKNOWN
 from trapline.graph import Graph
 from trapline.rng import uniform
 from trapline.strategies.base.inputs import (
+    CONTENT,
     NOT_OLD,
     PROGRAM,
     QUALITIES,
@@ -43,6 +45,8 @@ def live_inputs(
     `canonical`: makes the URLs in files canonical, as those of the crawl are."""
     names = [name for name in strategy.page.inputs if name not in STATE_PAGES]
     given: dict[str, Values] = {name: partial(feature_values, name) for name in names if name in FEATURES}
+    if "fetched_quality" in names:
+        given["fetched_quality"] = quality or unknown_quality
     if "quality" in names or "pagerank" in names:
         if quality is None:
             raise ConfigError(
@@ -58,6 +62,11 @@ def live_inputs(
             raise ConfigError(f"--history {history}: it has no page; give the graph, folder or file of an old crawl")
         given |= _old(old, seed)
     return {name: given[name] for name in names}
+
+
+def unknown_quality(urls: Sequence[str]) -> list[float]:
+    """Return the input `fetched_quality` of new pages whose quality is known only after they are fetched."""
+    return [QUALITY_UNKNOWN] * len(urls)
 
 
 def _old(old: dict[str, float], seed: int) -> dict[str, Values]:
@@ -77,6 +86,8 @@ def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], m
 
     `modules`: the folder of a user's MODULE; "": the current folder.
     """
+    if source.startswith(CONTENT):
+        return None
     check_quality(source)
     if source in ("opic", "pagerank"):
         return None
@@ -105,7 +116,7 @@ def _check_quality(source: str, values: dict[str, float]) -> None:
 
 def try_function(source: str, urls: Sequence[str], modules: str = "") -> None:
     """Raise ConfigError if the source is a user's function that fails for these URLs. A file is not read."""
-    if source not in (*QUALITIES, PROGRAM) and not Path(source).is_file():
+    if source not in (*QUALITIES, PROGRAM) and not source.startswith(CONTENT) and not Path(source).is_file():
         values_from_function(source, list(urls), modules)
 
 

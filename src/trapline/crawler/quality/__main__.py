@@ -1,0 +1,51 @@
+"""`python -m trapline.crawler.quality SOURCE FOLDER`: the process that scores pages (scorer_pool.py starts it). Not for users.
+
+It reads batches of pages from stdin and writes their scores to stdout, until stdin ends. Frames: the length of a pickle in eight
+bytes, then the pickle. The first frame that it writes says "" or why there is no scorer.
+"""
+
+import os
+import pickle
+import sys
+from typing import Any, BinaryIO
+
+from trapline.crawler.handler.page import Page
+from trapline.crawler.quality.scorer_pool import LENGTH, Scored
+from trapline.crawler.quality.scorers import Scorer, checked, scorer_of
+from trapline.errors import ConfigError
+from trapline.terminal import guard_stderr
+
+
+def main(source: str, folder: str) -> None:
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what the user's code prints must not get between the frames
+    try:
+        scorer = scorer_of(source, folder)
+    except ConfigError as error:
+        _write(output, str(error))
+        return
+    _write(output, "")
+    while head := sys.stdin.buffer.read(LENGTH.size):
+        fetches = pickle.loads(sys.stdin.buffer.read(LENGTH.unpack(head)[0]))  # of the crawl's own process
+        _write(output, _scored(scorer, [Page(fetch) for fetch in fetches]))
+
+
+def _scored(scorer: Scorer, pages: list[Page]) -> list[Scored]:
+    """Score the pages together; if that fails, one by one, so that the error is that of the page which causes it."""
+    try:
+        return [Scored(score) for score in checked(scorer(pages), len(pages))]
+    except Exception as error:
+        if len(pages) > 1:
+            return [one for page in pages for one in _scored(scorer, [page])]
+        return [Scored(0.0, f"{type(error).__name__}: {' '.join(str(error).split())}")]
+
+
+def _write(output: BinaryIO, answer: Any) -> None:
+    data = pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
+    output.write(LENGTH.pack(len(data)) + data)
+    output.flush()
+
+
+if __name__ == "__main__":
+    guard_stderr()
+    main(sys.argv[1], sys.argv[2])
