@@ -146,7 +146,8 @@ class OpenVisits(Generic[Key]):
         """Remove and yield the visits of which nothing is left."""
         while self._over:
             visit = self._over.pop()
-            if not visit.running and self._open.pop(visit.visit.id, None):
+            if not visit.running and visit.visit.id in self._open:
+                del self._open[visit.visit.id]
                 yield visit
 
     def stop(self) -> Iterator[OpenVisit]:
