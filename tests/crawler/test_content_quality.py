@@ -251,6 +251,16 @@ def test_a_graph_keeps_the_scores_of_its_crawl(server: SmallServer, scorers: Pat
     assert {"harvest_rate_10", "harvest_quality"} <= set(compared.to_arrow().column_names)
 
 
+def test_several_processes_score_their_own_pages(tmp_path: Path) -> None:
+    with small_server(site, ("127.0.0.1", "127.0.0.2")) as found:
+        seeds = [f"http://127.0.0.{number}:{found.port}/" for number in (1, 2)]
+        options = ("--processes", "2", "--strategy", "quality-by-directory", "--quality", "content:text")
+        result = crawl(tmp_path / "out", *seeds, *options)
+    assert run(["export", str(result.folder), "pages", "--to", "jsonl", "--quiet"]) == 0  # merges the databases
+    scores = result.rows("select count(*), count(distinct page), min(quality) > 0 from page_quality")
+    assert scores == [(2 * (3 + 2 * CHILDREN), 2 * (3 + 2 * CHILDREN), 1)]
+
+
 def test_simulations_say_what_they_need(server: SmallServer, tmp_path: Path, capsys: Captured) -> None:
     for quality, why in (
         ("content", "this graph has no scores of pages; crawl with --quality content:text"),
