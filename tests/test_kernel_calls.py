@@ -75,6 +75,7 @@ def compiled() -> None:
     ready()
 
 
+@compiled_only
 def test_numbers_of_python_and_numpy_are_converted() -> None:
     assert of_numbers(3, 0.5, False) == 3.5
     assert of_numbers(np.int32(3), np.float64(0.5), True) == -3.5
@@ -91,6 +92,7 @@ def test_arrays_are_read_and_written_in_place() -> None:
     assert of_array(np.arange(3).view(np.longlong), 0) == 3  # the same type by another name
 
 
+@compiled_only
 def test_tuples_of_arrays_and_of_tuples_are_read() -> None:
     numbers, rows = np.arange(6, dtype=np.int32).reshape(2, 3), np.zeros(2, ROW)
     rows["number"] = 7, 8
