@@ -444,7 +444,9 @@ def test_every_option_without_a_list_of_names_has_one_line_of_help(
     wrapped = [
         before.split()[0] for before, line in pairwise(listed) if line.startswith(" " * 20) and "--" in before[:6]
     ]
-    assert wrapped == ["--mode", "--partition", "--strategy", "--page-rank", "--site-rank", "--refresh-policy"]
+    assert wrapped == [
+        "--mode", "--partition", "--strategy", "--page-rank", "--site-rank", "--quality", "--refresh-policy"
+    ]  # fmt: skip
     assert (
         sum(line.startswith("  -") for line in listed) == sum(len(section.rows) for section in SECTIONS) + 2
     )  # --config, --help

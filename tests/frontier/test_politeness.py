@@ -180,6 +180,9 @@ class Checker:
             self.site_from[site] = max(self.site_from[site], time + self.delay(site))
             self.group_from[group] = max(self.group_from[group], time + self.ip_delay())
 
+    def on_set_quality(self, *_: Any) -> None:
+        """The quality of a fetched page changes the order, and no delay."""
+
     def on_rescore(self, *_: Any) -> None:
         """Scores change the order, and never which sites may be visited."""
 

@@ -661,8 +661,10 @@ class Driver:
                 self.at(self.time + delay_s, COMPLETION, lambda done=done: self.set_quality(done))  # type: ignore[misc]
 
     def set_quality(self, done: Done) -> None:
-        quality = self.world.pages[self.web_page[done.page]].quality
+        quality, taken = self.world.pages[self.web_page[done.page]].quality, self.taken
         answer = self.frontier.set_quality(done.page, quality, done.links, self.now())
+        if not answer:  # nothing was taken, not even the time
+            self.taken = taken
         self.trace.append(("set_quality", self.taken, done.page, quality, bool(answer)))
         self.wake()
 

@@ -842,7 +842,9 @@ class NaiveFrontier:
         for page, details in zip(pages, export.details, strict=True):
             record = self.pages[page]
             record.rank, record.tries, record.depth = details.rank, details.tries, details.depth
-            record.columns = dict(details.columns)
+            # The page numbers of the other frontier mean nothing here.
+            given = {one: record.columns.get(one, 0.0) for one in self.page_rank.inputs if one.endswith("_page")}
+            record.columns = {one: value for one, value in details.columns.items() if not one.endswith("_page")} | given
             self._give_serial(page)
             self._join(page)
 

@@ -279,7 +279,7 @@ def crawl_ability(frontier: Any, site: int, queue: Queue) -> float:
 
 
 def diminishing(frontier: Any, site: int, queue: Queue) -> float:
-    return crawl_ability(frontier, site, queue) * 100.0 / (100.0 + frontier.taken(site))
+    return crawl_ability(frontier, site, queue) * (100.0 / (100.0 + frontier.taken(site)))
 
 
 SITE_RANKS = {

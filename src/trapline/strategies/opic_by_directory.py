@@ -29,8 +29,7 @@ from trapline.strategies import PageRank, Strategy, top_page
 COLUMNS = (
     "directory_page",
     "cash",
-    "finding_page",  # keeps the state of the directory that first linked to the page; `found` says whether there is one
-    "found",
+    "finding_page",  # 1 + the page that keeps the state of the directory that first linked to the page; 0: none
     "was_fetched",
     # state of a directory, kept by its state page: of its pages, and of the pages that it found
     "own_fetched",
@@ -41,7 +40,7 @@ COLUMNS = (
     "all_fetched",
     "all_cash",
 )
-DIRECTORY, CASH, FINDER, FOUND, WAS_FETCHED, OWN_N, OWN_CASH, FOUND_N, FOUND_CASH, ALL_N, ALL_CASH = range(len(COLUMNS))
+DIRECTORY, CASH, FINDER, WAS_FETCHED, OWN_N, OWN_CASH, FOUND_N, FOUND_CASH, ALL_N, ALL_CASH = range(len(COLUMNS))
 OWN_WEIGHT, FOUND_WEIGHT = 0.1, 0.3  # A, B
 OWN_BONUS, FOUND_BONUS = 0.3, 0.1  # C, D
 SHRINKAGE = 3.0  # K, in pages
@@ -68,15 +67,15 @@ def directory_cash(s: RankView, page: int, source: int, links: int, is_new: bool
     if is_new:
         c[page, CASH] = 1.0
         if source >= 0 and c[source, WAS_FETCHED] > 0.0:  # not a page of another partition, whose directory is unknown
-            c[page, FINDER], c[page, FOUND] = c[source, DIRECTORY], 1.0
-    own, finder, found = int(c[page, DIRECTORY]), int(c[page, FINDER]), c[page, FOUND] > 0.0
+            c[page, FINDER] = c[source, DIRECTORY] + 1.0
+    own, finder = int(c[page, DIRECTORY]), int(c[page, FINDER]) - 1
     arrived = 0.0
     if source == page and links == 0:  # the page was fetched
         c[page, WAS_FETCHED] = 1.0
         arrived = c[page, CASH]
         c[own, OWN_N] += 1.0
         c[0, ALL_N] += 1.0
-        if found:
+        if finder >= 0:
             c[finder, FOUND_N] += 1.0
     elif source >= 0:
         share = c[source, CASH] / links
@@ -85,10 +84,10 @@ def directory_cash(s: RankView, page: int, source: int, links: int, is_new: bool
     if arrived > 0.0:
         c[own, OWN_CASH] += arrived
         c[0, ALL_CASH] += arrived
-        if found:
+        if finder >= 0:
             c[finder, FOUND_CASH] += arrived
     common = (c[0, ALL_CASH] + 1.0) / (c[0, ALL_N] + 1.0)
-    found_cash, found_n = (c[finder, FOUND_CASH], c[finder, FOUND_N]) if found else (SEED_N * common, SEED_N)
+    found_cash, found_n = (c[finder, FOUND_CASH], c[finder, FOUND_N]) if finder >= 0 else (SEED_N * common, SEED_N)
     return value(c[page, CASH], c[own, OWN_CASH], c[own, OWN_N], found_cash, found_n, common)
 
 
