@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,6 +71,13 @@ def doubled(values: np.ndarray) -> None:
         values[i] *= 2.0
 
 
+@kernel(i8(i8))
+def below_five(number: int) -> int:
+    if number >= 5:
+        raise ValueError("five or more")
+    return number
+
+
 @pytest.fixture(autouse=True, scope="module")
 def compiled() -> None:
     ready()
@@ -128,6 +136,7 @@ def read_only() -> np.ndarray:
         (of_array, (read_only(), 0)),
         (of_tuple, (Alike(*OUTER),)),
         (of_tuple, (tuple(OUTER),)),
+        (of_tuple, (tuple.__new__(Outer, ()),)),
         (of_tuple, (OUTER._replace(inner=Inner(np.zeros(2, OTHER_ROW))),)),
         (of_tuple, (OUTER._replace(numbers=np.zeros((3, 2), np.int32).T),)),
     ],
@@ -157,6 +166,18 @@ def test_a_call_keeps_no_reference_to_its_arguments_or_results() -> None:
             of_array(numbers[::2], 1)
     assert (sys.getrefcount(numbers), sys.getrefcount(numbers.dtype)) == references
     assert abs(sys.getrefcount(None) - before) < 500
+
+
+@compiled_only
+def test_an_error_of_a_kernel_keeps_no_memory() -> None:
+    def blocks_after_errors() -> int:
+        for _ in range(1000):
+            with suppress(ValueError):
+                below_five(5)
+        return sys.getallocatedblocks()
+
+    blocks_after_errors()
+    assert blocks_after_errors() - blocks_after_errors() > -500
 
 
 # Declarations and numba.
