@@ -59,6 +59,10 @@ class _Entry:
         values = [self._value(kind, self._argument(i), f"argument {i + 1}") for i, kind in enumerate(kinds)]
         status, answer = self._context.call_conv.call_function(builder, kernel, result, kinds, values)
         with builder.if_then(status.is_error, likely=False):
+            with builder.if_then(
+                status.is_python_exc
+            ):  # raised already, by Python code within compiled code: `objmode`
+                builder.ret(_NULL)
             place = builder.ptrtoint(status.excinfoptr, _WORD)
             number = self._call("PyLong_FromLongLong", _OBJECT, place)
             self._call("PyObject_CallOneArg", _OBJECT, self._constant(_RAISE), number)
