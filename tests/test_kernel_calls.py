@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from numba.core import sigutils
 from numba.core.registry import cpu_target
 
 from trapline.compiled import numba_settings
-from trapline.compiled.jit import DISABLED, b1, f8, i8, kernel, ready, type_of, void
+from trapline.compiled.jit import DISABLED, Rank, b1, caller3, f8, i8, kernel, ready, type_of, void
 from trapline.compiled.types import signature
 
 compiled_only = pytest.mark.skipif(DISABLED, reason="NUMBA_DISABLE_JIT=1: nothing is compiled")
@@ -68,6 +69,22 @@ def is_even(number: int) -> bool:
 def doubled(values: np.ndarray) -> None:
     for i in range(len(values)):
         values[i] *= 2.0
+
+
+@kernel(i8(i8))
+def below_five(number: int) -> int:
+    if number >= 5:
+        raise ValueError("five or more")
+    return number
+
+
+THREE = f8(i8, i8, i8)
+call = caller3(THREE)
+
+
+@kernel(f8(i8, i8))
+def of_rank(address: int, number: int) -> float:
+    return call(address, number, 0, 0)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -130,6 +147,7 @@ def read_only() -> np.ndarray:
         (of_array, (read_only(), 0)),
         (of_tuple, (Alike(*OUTER),)),
         (of_tuple, (tuple(OUTER),)),
+        (of_tuple, (tuple.__new__(Outer, ()),)),
         (of_tuple, (OUTER._replace(inner=Inner(np.zeros(2, OTHER_ROW))),)),
         (of_tuple, (OUTER._replace(numbers=np.zeros((3, 2), np.int32).T),)),
     ],
@@ -159,6 +177,31 @@ def test_a_call_keeps_no_reference_to_its_arguments_or_results() -> None:
             of_array(numbers[::2], 1)
     assert (sys.getrefcount(numbers), sys.getrefcount(numbers.dtype)) == references
     assert abs(sys.getrefcount(None) - before) < 500
+
+
+@compiled_only
+def test_an_error_of_python_code_in_a_rank_is_raised() -> None:
+    def in_python(a: int, b: int, c: int) -> float:
+        with numba.objmode(answer="float64"):
+            answer = 10 / a
+        return answer
+
+    rank = Rank(in_python, THREE, cached=False)
+    assert of_rank(rank.address, 5) == 2.0
+    with pytest.raises(ZeroDivisionError):
+        of_rank(rank.address, 0)
+
+
+@compiled_only
+def test_an_error_of_a_kernel_keeps_no_memory() -> None:
+    def blocks_after_errors() -> int:
+        for _ in range(1000):
+            with suppress(ValueError):
+                below_five(5)
+        return sys.getallocatedblocks()
+
+    blocks_after_errors()
+    assert blocks_after_errors() - blocks_after_errors() > -500
 
 
 # Declarations and numba.

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from trapline.graph.strings import decoded
 
 CHILDREN = 12
 SCORERS = """
-import os, signal
+import os, signal, subprocess, time
 from pathlib import Path
 
 LOG = Path(__file__).with_name("scored.txt")
@@ -53,6 +54,36 @@ def fails_for_bad(pages):
 
 def too_few(pages):
     return []
+
+def starts_processes(pages):
+    subprocess.run(["cat"])  # reads what the scorer's input is
+    return by_url(pages)
+
+def hangs(pages):
+    LOG.touch()
+    time.sleep(1000)
+
+class NoText(Exception):
+    def __str__(self):
+        raise ValueError
+
+def odd_errors(pages):
+    raise ValueError("long" * 100_000) if "/good" in pages[0].url else NoText
+"""
+
+FAILING_RANK = """
+from trapline.frontier.ranking import page_rank
+from trapline.strategies import PageRank, Strategy, site_rank_named
+
+@page_rank
+def fails_when_known(s, page, source, links, is_new):
+    return 1.0 / (s.columns[source, 0] - 0.25) if source >= 0 else 1.0
+
+STRATEGY = Strategy(
+    "failing",
+    PageRank("failing", fails_when_known, columns=("fetched_quality",), inputs=("fetched_quality",)),
+    site_rank_named("larger-sites-first"),
+)
 """
 
 
@@ -181,6 +212,44 @@ def test_a_scorer_that_dies_ends_the_crawl_with_one_line(server: SmallServer, sc
     folder = scorers / "out"
     line = error_line(capsys, seed(server), *FAST, "--quality", "content:scorers:dies", "-o", folder)
     assert "the process of the scorer ended: killed by signal 9; continue with --resume" in line
+
+
+def test_child_processes_of_a_scorer_do_not_read_its_input(server: SmallServer, scorers: Path) -> None:
+    result = crawl(scorers / "out", seed(server), "--quality", "content:scorers:starts_processes")
+    assert len(qualities(result)) == 3 + 2 * CHILDREN
+
+
+def test_interrupt_ends_the_wait_for_the_last_scores(server: SmallServer, scorers: Path) -> None:
+    """Also if the crawl has ended by itself before."""
+    arguments = ["crawl", seed(server), *FAST, "--max-pages", "1", "--quality", "content:scorers:hangs"]
+    program = f"from trapline.cli import run; raise SystemExit(run({[*arguments, '-o', str(scorers / 'out')]!r}))"
+    with subprocess.Popen([sys.executable, "-c", program]) as crawling:
+        try:
+            while not (scorers / "scored.txt").exists() and crawling.poll() is None:
+                time.sleep(0.05)
+            time.sleep(1.0)
+            crawling.send_signal(signal.SIGINT)
+            crawling.wait(60)
+        finally:
+            crawling.kill()
+    result = CrawlResult(scorers / "out")
+    assert result.summary["stopped_by"] == "interrupted"
+    assert qualities(result) == {}
+
+
+def test_an_error_of_a_rank_ends_the_crawl_when_it_comes_with_a_score(
+    server: SmallServer, scorers: Path, capsys: Captured
+) -> None:
+    (scorers / "failing.py").write_text(FAILING_RANK)
+    arguments = ("--strategy", "failing.py", "--quality", "content:scorers:by_url", "-o", scorers / "out")
+    assert "ZeroDivisionError" in error_line(capsys, seed(server), *FAST, *arguments)
+
+
+def test_errors_of_a_scorer_are_short(server: SmallServer, scorers: Path) -> None:
+    result = crawl(scorers / "out", seed(server), "--quality", "content:scorers:odd_errors")
+    assert set(qualities(result).values()) == {0.0}
+    log = (result.folder / "crawl.log").read_text()
+    assert "NoText" in log and "longlong" in log and len(log) < 100_000
 
 
 WRONG = [

@@ -22,7 +22,7 @@ _OBJECT = _BYTE.as_pointer()
 _NULL = ir.Constant(_OBJECT, None)
 # Sizes and places in Python's and numpy's objects, in bytes.
 _HEAD = object.__basicsize__
-_TYPE = _HEAD - 8
+_TYPE, _SIZE = _HEAD - 8, _HEAD  # the size: of a tuple
 _ITEMS = tuple.__basicsize__
 _DATA, _NDIM, _SHAPE, _STRIDES, _DTYPE, _FLAGS = (_HEAD + place for place in (0, 8, 16, 24, 40, 48))  # of an array
 _CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400  # numpy's flags
@@ -59,9 +59,14 @@ class _Entry:
         values = [self._value(kind, self._argument(i), f"argument {i + 1}") for i, kind in enumerate(kinds)]
         status, answer = self._context.call_conv.call_function(builder, kernel, result, kinds, values)
         with builder.if_then(status.is_error, likely=False):
+            with builder.if_then(
+                status.is_python_exc
+            ):  # raised already, by Python code within compiled code: `objmode`
+                builder.ret(_NULL)
             place = builder.ptrtoint(status.excinfoptr, _WORD)
             number = self._call("PyLong_FromLongLong", _OBJECT, place)
             self._call("PyObject_CallOneArg", _OBJECT, self._constant(_RAISE), number)
+            self._call("Py_DecRef", ir.VoidType(), number)
             builder.ret(_NULL)
         builder.ret(self._object(result, answer))
 
@@ -103,7 +108,10 @@ class _Entry:
     def _tuple(self, kind: Any, found: Any, what: str) -> Any:
         builder, expected = self._builder, self._next_constant()
         is_right = builder.icmp_unsigned("==", self._load(found, _TYPE, _OBJECT), expected)
-        self._check(is_right, self._no_match(what, f"a {kind.instance_class.__name__}"))
+        text = self._no_match(what, f"a {kind.instance_class.__name__}")
+        self._check(is_right, text)
+        size = self._load(found, _SIZE, _WORD)  # `tuple.__new__` makes instances of the class with any number of items
+        self._check(builder.icmp_signed("==", size, _WORD(len(kind.types))), text)
         values = [
             self._value(item, self._load(found, _ITEMS + 8 * number, _OBJECT), f"{what}: {field}")
             for number, (field, item) in enumerate(zip(kind.fields, kind.types, strict=True))

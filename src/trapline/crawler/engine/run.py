@@ -381,6 +381,8 @@ class LiveCrawl:
             if self._closing and not self._handler.is_over(0.0):
                 self._crawler.stopped_by = why  # the crawl had ended, but not its handler
             self._handler.stop()
+        if self._closing and self._content is not None and not self._content.pool.is_idle:
+            self._crawler.stopped_by = why  # the crawl had ended, but not its scores
         # At once, so that the user sees that the key was heard.
         self._show(self._status_reporter.status(self._seconds(), self._closing))
 
@@ -432,7 +434,7 @@ class LiveCrawl:
         while not (pool.is_idle or self._failure or self._error is not None):
             if self._crawler.stopped_by in BY_HAND and time.monotonic() - began > _GRACE_S:
                 break
-            self._close_step(f"scoring the last pages, {counted(pool.waiting, 'page')} left")
+            self._close_step(f"scoring the last pages, {counted(pool.waiting, 'page')} left; Ctrl-C ends it")
             await asyncio.sleep(_POLL_S)
         await pool.close()
 

@@ -7,6 +7,7 @@ bytes, then the pickle. The first frame that it writes says "" or why there is n
 import os
 import pickle
 import sys
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from trapline.crawler.handler.page import Page
@@ -15,18 +16,23 @@ from trapline.crawler.quality.scorers import Scorer, checked, scorer_of
 from trapline.errors import ConfigError
 from trapline.terminal import guard_stderr
 
+_MOST_CHARACTERS = 1000  # of an error in crawl.log
+
 
 def main(source: str, folder: str) -> None:
-    output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what the user's code prints must not get between the frames
+    frames, output = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(
+        os.open(os.devnull, os.O_RDONLY), 0
+    )  # what the user's code reads, or a process that it starts, must not be the frames
+    os.dup2(2, 1)  # what it prints must not get between them
     try:
         scorer = scorer_of(source, folder)
     except ConfigError as error:
         _write(output, str(error))
         return
     _write(output, "")
-    while head := sys.stdin.buffer.read(LENGTH.size):
-        fetches = pickle.loads(sys.stdin.buffer.read(LENGTH.unpack(head)[0]))  # of the crawl's own process
+    while head := frames.read(LENGTH.size):
+        fetches = pickle.loads(frames.read(LENGTH.unpack(head)[0]))  # of the crawl's own process
         _write(output, _scored(scorer, [Page(fetch) for fetch in fetches]))
 
 
@@ -37,7 +43,13 @@ def _scored(scorer: Scorer, pages: list[Page]) -> list[Scored]:
     except Exception as error:
         if len(pages) > 1:
             return [one for page in pages for one in _scored(scorer, [page])]
-        return [Scored(0.0, f"{type(error).__name__}: {' '.join(str(error).split())}")]
+        return [Scored(0.0, _line(error))]
+
+
+def _line(error: Exception) -> str:
+    with suppress(Exception):  # of an exception whose text raises another one
+        return f"{type(error).__name__}: {' '.join(str(error)[:_MOST_CHARACTERS].split())}"
+    return type(error).__name__
 
 
 def _write(output: BinaryIO, answer: Any) -> None:

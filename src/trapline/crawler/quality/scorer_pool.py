@@ -208,6 +208,9 @@ class ScorerPool:
             if not self._has_failed:
                 self._has_failed = True
                 self._on_failure(why)
+        except Exception as error:  # of the user's rank, or of the database of earlier runs
+            self._has_failed = True
+            asyncio.get_running_loop().call_exception_handler({"message": "no scores", "exception": error})
 
     async def _take_unscored(self) -> None:
         """Let pages of earlier runs join the queue if it is short. One task does it at a time."""
