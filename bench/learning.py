@@ -4,16 +4,22 @@ GRAPH is any graph that `trapline graph info` reads; without one, the recorded g
 and generated webs of 20,000 and 100,000 pages with three seeds each are used. One connection, w = 15 s, a page takes a second.
 Tables: average cumulative PageRank; hours until half of the PageRank is fetched, since an order can also be good because it
 waits; and opic-by-directory with each of its terms left out.
+
+`--by-time` prints other tables: what the crawls fetch in time, under the conditions of `trapline crawl` (servers as measured, k = 10), as
+means of three seeds.
 """
 
+import math
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from pyarrow import compute
 from strategies import Ground, _ground, _loaded, crawl
 
+from trapline import simulate
 from trapline.errors import ConfigError
 from trapline.graph import generate
 from trapline.simulator.metrics import average_cumulative_pagerank
@@ -30,6 +36,7 @@ _ORDERS = (
     "omniscient",
 )
 _PAPERS = _ORDERS[:5]
+_BY_TIME_SEEDS = 3
 _RECORDED = (
     "uci-ics-crawl", "ku-crawl-2016", "ku-crawl-2021b", "cs-stanford", "hollins", "gr0.California", "cnr-2000",
 )  # fmt: skip
@@ -81,6 +88,43 @@ def table(title: str, names: list[str], every: list[Ground], values: dict[tuple[
         print(f"| {name} | {' | '.join(f'{value:.{digits}f}' for value in [*row, np.mean(row)])} |", flush=True)
 
 
+_BY_TIME = ("breadth-first", "opic", "opic+crawl-ability", "opic-by-directory", "opic-by-directory+crawl-ability")
+_CONDITIONS = ((10, 15.0), (100, 15.0), (100, 1.0))  # connections; delay in seconds
+
+
+def shares_in_time(ground: Ground, name: str, connections: int, delay_s: float, until_s: list[float]) -> list[float]:
+    """Return the share of the PageRank that a crawl fetches in a third and in half of the time of its seed, and the minutes until half of
+    the PageRank is fetched; means over seeds. `until_s`: the time of each seed; the first strategy sets it."""
+    found = []
+    for seed in range(_BY_TIME_SEEDS):
+        fetches = simulate(ground.graph, name, connections=connections, delay=delay_s, seed=seed).fetches
+        fetches = fetches.filter(compute.equal(fetches["result"], "fetched"))
+        end_s = fetches["end_s"].to_numpy()
+        gained = np.cumsum(ground.rank[fetches["page"].to_numpy()]) / ground.rank.sum()
+        if len(until_s) == seed:
+            until_s.append(float(end_s[-1]))
+        places = [min(np.searchsorted(end_s, part * until_s[seed]), len(end_s) - 1) for part in (1 / 3, 1 / 2)]
+        shares = [float(gained[place]) for place in places]
+        half = np.searchsorted(gained, 0.5)
+        found.append([*shares, end_s[half] / 60 if half < len(end_s) else math.nan])
+    return [float(value) for value in np.mean(found, axis=0)]
+
+
+def by_time(every: list[Ground]) -> None:
+    for connections, delay_s in _CONDITIONS:
+        found: dict[str, dict[tuple[str, str], float]] = {"1/3": {}, "1/2": {}, "minutes": {}}
+        for ground in every:
+            until_s: list[float] = []
+            for name in _BY_TIME:
+                values = shares_in_time(ground, name, connections, delay_s, until_s)
+                for measure, value in zip(found, values, strict=True):
+                    found[measure][name, ground.name] = value
+        under = f"{connections} connections, w = {delay_s:g} s"
+        for part in ("1/3", "1/2"):
+            table(f"PageRank at {part} of the time of breadth-first: {under}", list(_BY_TIME), every, found[part], 3)
+        table(f"Minutes until half of the PageRank: {under}", list(_BY_TIME), every, found["minutes"], 1)
+
+
 def main(paths: list[str]) -> None:
     from tempfile import TemporaryDirectory
 
@@ -99,4 +143,5 @@ def main(paths: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    given = [one for one in sys.argv[1:] if one != "--by-time"]
+    by_time(list(grounds(given))) if "--by-time" in sys.argv else main(given)

@@ -116,7 +116,7 @@ def learned_cash(frontier: Any, page: int, source: int, links: int, is_new: bool
     learned = 0.1 * ((own_cash - own_number * mean) / (own_number + 3.0)) + 0.3 * (
         (found_cash - found_number * mean) / (found_number + 3.0)
     )
-    return own["cash"] + learned + max(0.0, mean - 1.0) * bonus
+    return own["cash"] - 1.0 + learned + max(0.0, mean - 1.0) * bonus
 
 
 def is_here(frontier: Any, source: int) -> bool:

@@ -1,9 +1,11 @@
 """OPIC that learns from directories: a page is worth its cash and what pages of its directory, and pages found from the same
 directory, turned out to be worth; pages of directories that were hardly tried get a bonus.
 
-Page rank: cash(p) + A a(d) + B a(f) + e (C / (1 + n(d)) + D / (1 + n(f))), where d = the fetched pages in the directory of p,
+Page rank: cash(p) - 1 + A a(d) + B a(f) + e (C / (1 + n(d)) + D / (1 + n(f))), where d = the fetched pages in the directory of p,
 and f = the fetched pages that were found from the directory of the page that first linked to p. cash(p) = the cash of opic.py;
-a fetched page keeps it, and later links add to it. n = number of pages in the group d or f. a = (S - n g) / (n + K), S = the
+a fetched page keeps it, and later links add to it. The 1 with which every page begins says nothing about it. It would make no difference
+to the order of pages, but ten pages of which nothing is known would make a site better than one good page, for a site rank that adds
+up pages (crawl-ability). n = number of pages in the group d or f. a = (S - n g) / (n + K), S = the
 cash of these pages now, g = the mean cash of all fetched pages (1 before the first): the mean of the group, shrunk towards g,
 less g. e = max(0, g - 1) = the mean cash that links have brought, so that the bonus has the scale of the web. For a seed,
 a(f) = 0, and D / (1 + n(f)) = 0. A = OWN_WEIGHT, B = FOUND_WEIGHT, C = OWN_BONUS, D = FOUND_BONUS (in cash per cash), K =
@@ -15,10 +17,10 @@ tried after Auer, Cesa-Bianchi, Fischer 2002. The combination and its constants 
 Differs from the papers: K is fixed and not estimated, and the bonus falls with 1/n and not with the root of log(t)/n.
 
 A page with cash 1.25, in a directory of which one page was fetched, with cash 3, and found from a directory new to the crawl,
-while all fetched pages have 1.5 on average: 1.25 + 0.1 (3 - 1.5)/(1 + 3) + 0.3 * 0 + 0.5 (0.3/2 + 0.1/1):
+while all fetched pages have 1.5 on average: 0.25 + 0.1 (3 - 1.5)/(1 + 3) + 0.3 * 0 + 0.5 (0.3/2 + 0.1/1):
 
 >>> round(value(1.25, 3.0, 1.0, 0.0, 0.0, 1.5), 4)
-1.4125
+0.4125
 """
 
 from trapline.compiled.jit import shared
@@ -58,7 +60,7 @@ def value(cash: float, own: float, own_n: float, found: float, found_n: float, c
     """Return the rank of a page from its cash, the cash and the sizes of its two groups, and the mean cash of all."""
     bonus = OWN_BONUS / (1.0 + own_n) + FOUND_BONUS / (1.0 + found_n)
     learned = OWN_WEIGHT * advantage(own, own_n, common) + FOUND_WEIGHT * advantage(found, found_n, common)
-    return cash + learned + max(0.0, common - 1.0) * bonus
+    return cash - 1.0 + learned + max(0.0, common - 1.0) * bonus
 
 
 @page_rank
