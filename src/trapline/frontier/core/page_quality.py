@@ -29,7 +29,7 @@ has_room = blocks.has_room
 
 
 @helper(b1(StateType, i8, Pages, i8))
-def rank_links(s: FrontierState, source: int, pages: Array, n: int) -> bool:
+def rank_links_again(s: FrontierState, source: int, pages: Array, n: int) -> bool:
     """Rank the pages that the source links to. Return False if the pool must grow first; the next call then continues."""
     run = s.run[0]
     for i in range(max(run.resume - 1, 0), n):
@@ -61,4 +61,4 @@ def set_page_quality(handle: int, page: int, column: int, quality: float, links:
         s.columns[page, column] = quality
         if run.learns:
             learn_page(s, page)
-    return 0 if run.constant or rank_links(s, page, links, n) else NEED_ROOM
+    return 0 if run.constant or rank_links_again(s, page, links, n) else NEED_ROOM
