@@ -16,8 +16,10 @@ import sys
 import tempfile
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
+
+from start import Site
 
 # Python imports this module at its start, in each process of a command.
 NOTES_AT_EXIT = """
@@ -31,23 +33,6 @@ def note():
 
 atexit.register(note)
 """
-
-
-class Site(BaseHTTPRequestHandler):
-    """A site of one page."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        body = b"<title>A page</title>" if self.path == "/" else b""
-        self.send_response(200 if body else 404)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 def run(command: list[str], work: Path) -> tuple[float, float, list[dict[str, object]]]:

@@ -356,9 +356,8 @@ class Intrinsic:
 
         from trapline.compiled import intrinsics
 
-        self._made = getattr(intrinsics, self._name)(
-            *self._arguments
-        )  # kept, because numba keeps only a weak reference
+        # Kept, because numba keeps only a weak reference.
+        self._made = getattr(intrinsics, self._name)(*self._arguments)
         cpu_target.typing_context.refresh()
         return cpu_target.typing_context.resolve_value_type(self._made)
 

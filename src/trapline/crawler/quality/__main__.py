@@ -21,10 +21,9 @@ _MOST_CHARACTERS = 1000  # of an error in crawl.log
 
 def main(source: str, folder: str) -> None:
     frames, output = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(
-        os.open(os.devnull, os.O_RDONLY), 0
-    )  # what the user's code reads, or a process that it starts, must not be the frames
-    os.dup2(2, 1)  # what it prints must not get between them
+    # What the user's code reads, or a process that it starts, must not be the frames; what it prints must not get between them.
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
     try:
         scorer = scorer_of(source, folder)
     except ConfigError as error:

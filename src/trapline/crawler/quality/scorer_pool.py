@@ -23,10 +23,8 @@ from trapline.errors import ConfigError
 from trapline.strategies.base.inputs import CONTENT
 
 LENGTH = struct.Struct("<Q")
-MOST_WAITING, MOST_BYTES = (
-    512,
-    32 << 20,
-)  # pages that wait for each process, and bytes of their bodies; then the crawl waits
+# Pages that wait for each process, and bytes of their bodies; then the crawl waits.
+MOST_WAITING, MOST_BYTES = 512, 32 << 20
 BATCH, BATCH_BYTES = 32, 1 << 20  # pages of one batch, and bytes of their bodies, about
 
 
@@ -145,7 +143,8 @@ class ScorerPool:
         self._in_batches = self._bytes = 0  # pages in batches; bytes of all pages
         self._news = asyncio.Event()
         self._unscored: Unscored | None = None
-        self._is_taking = self._has_failed = False
+        self._taking: asyncio.Future[Sequence[StreamedFetch]] | None = None  # a thread that reads pages of earlier runs
+        self._has_failed = False
 
     async def start(self, source: str, folder: str, processes: int, unscored: Unscored | None) -> None:
         """Start the processes. Raise `ConfigError` if one cannot make its scorer. `folder`: where a user's MODULE is. `unscored`: pages
@@ -186,6 +185,8 @@ class ScorerPool:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._taking is not None:
+            await asyncio.wait([self._taking])  # its thread uses what is closed next
         if self._unscored is not None:
             self._unscored.close()
             self._unscored = None
@@ -214,11 +215,11 @@ class ScorerPool:
 
     async def _take_unscored(self) -> None:
         """Let pages of earlier runs join the queue if it is short. One task does it at a time."""
-        if self._unscored is None or self._is_taking or len(self._queue) >= BATCH:
+        if self._unscored is None or self._taking is not None or len(self._queue) >= BATCH:
             return
-        self._is_taking = True
-        fetches = await asyncio.to_thread(self._unscored.take)
-        self._is_taking = False
+        self._taking = asyncio.ensure_future(asyncio.to_thread(self._unscored.take))
+        fetches = await asyncio.shield(self._taking)
+        self._taking = None
         for fetch in fetches:
             self.put(fetch)
         if not fetches:

@@ -38,9 +38,8 @@ _LANGUAGES_OF = {
 }
 _PUNCTUATION = ".,;:!?\"'()"
 _LETTER = re.compile(r"[^\W\d_]")
-_MOST_CHARACTERS = (
-    1_000_000  # of a text; the rest is not looked at, so that no page takes longer than about two seconds
-)
+# Of a text; the rest is not looked at, so that no page takes longer than about two seconds.
+_MOST_CHARACTERS = 1_000_000
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')\]]|$)")
 _BULLETS = ("•", "-", "*", "‣", "▪", "◦", "–")
 _TERMINAL = (".", "!", "?", '"', "'", "”")
@@ -69,7 +68,7 @@ class PageText(NamedTuple):
         return cls(text, text.split("\n"), words, Counter(words), ends, language, link_share)
 
 
-class Rule(NamedTuple):
+class TextRule(NamedTuple):
     name: str
     passes: Callable[[PageText], bool]
 
@@ -148,43 +147,43 @@ def _repeated_grams(page: PageText, n: int) -> float:
 
 
 RULES = (
-    Rule("gopher: 50 to 100,000 words", lambda page: 50 <= len(page.words) <= 100_000),
-    Rule(
+    TextRule("gopher: 50 to 100,000 words", lambda page: 50 <= len(page.words) <= 100_000),
+    TextRule(
         "gopher: 3 to 10 characters in the mean word",
         lambda page: 3 <= page.ends[-1] / len(page.words) <= 10,
     ),
-    Rule("gopher: at most 1 hash sign or ellipsis for 10 words", lambda page: _symbols(page) <= 0.1),
-    Rule(
+    TextRule("gopher: at most 1 hash sign or ellipsis for 10 words", lambda page: _symbols(page) <= 0.1),
+    TextRule(
         "gopher: at most 90 % of lines with a bullet",
         lambda page: _share_of_lines(page, lambda line: line.startswith(_BULLETS)) <= 0.9,
     ),
-    Rule(
+    TextRule(
         "gopher: at most 30 % of lines that end with an ellipsis",
         lambda page: _share_of_lines(page, lambda line: line.endswith(("...", "…"))) <= 0.3,
     ),
-    Rule("gopher: 80 % of words with a letter", _has_letters),
-    Rule("gopher: two stop words, of the language", _is_in_language),
-    Rule("gopher: at most 30 % repeated lines", lambda page: _repeated_lines(page) <= 0.3),
-    Rule(
+    TextRule("gopher: 80 % of words with a letter", _has_letters),
+    TextRule("gopher: two stop words, of the language", _is_in_language),
+    TextRule("gopher: at most 30 % repeated lines", lambda page: _repeated_lines(page) <= 0.3),
+    TextRule(
         "gopher: no 2, 3 or 4 words over and over",
         lambda page: all(_top_gram(page, n) <= most for n, most in ((2, 0.20), (3, 0.18), (4, 0.16))),
     ),
-    Rule(
+    TextRule(
         "gopher: few repeated sequences of 5 or 10 words",
         lambda page: _repeated_grams(page, 5) <= 0.15 and _repeated_grams(page, 10) <= 0.10,
     ),
-    Rule("c4: three sentences", lambda page: len(_SENTENCE_END.findall(page.text)) >= 3),
-    Rule(
+    TextRule("c4: three sentences", lambda page: len(_SENTENCE_END.findall(page.text)) >= 3),
+    TextRule(
         "c4: no brace and no lorem ipsum", lambda page: "{" not in page.text and "lorem ipsum" not in page.text.lower()
     ),
-    Rule(
+    TextRule(
         "fineweb: 12 % of lines end a sentence",
         lambda page: _share_of_lines(page, lambda line: line.endswith(_TERMINAL)) >= 0.12,
     ),
-    Rule("fineweb: less than 10 % of characters in repeated lines", lambda page: _repeated_characters(page) < 0.1),
-    Rule(
+    TextRule("fineweb: less than 10 % of characters in repeated lines", lambda page: _repeated_characters(page) < 0.1),
+    TextRule(
         "fineweb: less than 67 % short lines",
         lambda page: _share_of_lines(page, lambda line: len(line) < _SHORT_LINE) < 0.67,
     ),
-    Rule("links: at most half of the text", lambda page: page.link_share <= 0.5),
+    TextRule("links: at most half of the text", lambda page: page.link_share <= 0.5),
 )
