@@ -12,7 +12,7 @@ from tests.crawler.store_world import batch, fetched
 from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
 from trapline.crawler.engine.records import Batch, CrawlProgress, SignalNoted
 from trapline.crawler.files import resume
-from trapline.crawler.files.checkpoint import Snapshots
+from trapline.crawler.files.checkpoint import Snapshots, is_due
 from trapline.crawler.files.layout import DATABASE, SNAPSHOT, claim_new
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.store.database import SIGNALS_KEPT_S
@@ -132,6 +132,18 @@ def test_logs_stay_bounded_and_a_killed_crawl_resumes_in_the_same_state(long_cra
     assert max(lengths[2:]) <= lengths[1] + 30  # the log of two to three snapshots
     long_crawl.kill()
     assert_same(long_crawl, resume.restored(long_crawl.folder, OPTIONS, STRATEGY))
+
+
+@pytest.mark.parametrize("fetched", [10**6, 10**8])
+def test_snapshots_take_time_in_proportion_to_the_crawl(fetched: int) -> None:
+    known_per_fetch, log_per_fetch, step = 4, 500, 10_000
+    written, last = 0, 0
+    for now in range(step, fetched, step):
+        known = known_per_fetch * now
+        if is_due(now - last, log_per_fetch * (now - last), known, 100_000, 256 << 20):
+            written, last = written + known, now
+    assert 2 * (fetched - last) <= fetched  # a resume repeats at most half of the crawl
+    assert fetched <= written <= 3 * known_per_fetch * fetched
 
 
 @pytest.mark.parametrize("damaged", ["newest", "refresh of the newest"])

@@ -26,7 +26,7 @@ from trapline.strategies import Strategy, load_strategy
 from trapline.strategies.base.live_inputs import live_inputs
 from trapline.strategies.base.url_inputs import STATE_PAGES
 
-_SNAPSHOT_PAGES = 50_000  # reported pages between two snapshots
+_SNAPSHOT_PAGES = 50_000  # reported pages between two snapshots, until many pages are known
 _SNAPSHOT_BYTES = 64 << 20  # of log between two snapshots
 _OTHER_FILES = ("lock", "snapshot", DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
 
@@ -183,7 +183,8 @@ class FrontierFolder:
         self._batch += 1
         self._log_bytes += len(self._calls)
         self._calls = b""
-        if self._reported >= _SNAPSHOT_PAGES or self._log_bytes >= _SNAPSHOT_BYTES:
+        known = self.frontier.pages
+        if checkpoint.is_due(self._reported, self._log_bytes, known, _SNAPSHOT_PAGES, _SNAPSHOT_BYTES):
             self._take_snapshot()
 
     def close(self) -> None:

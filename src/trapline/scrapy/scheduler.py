@@ -25,7 +25,7 @@ from scrapy.http import Response
 from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.job import job_dir
 from scrapy.utils.misc import build_from_crawler, load_object
-from scrapy.utils.request import request_from_dict
+from scrapy.utils.request import RequestFingerprinter, request_from_dict
 from scrapy.utils.url import strip_url
 
 from trapline.durable import DurableFrontier, KnownPage, NewPage, QueuedPage, UrlVisit
@@ -62,7 +62,10 @@ class Scheduler(BaseScheduler):
         self._in_memory: dict[str, Request] = {}  # by key: requests that cannot be serialised
         # By key: requests that are added when a page that they came from is reported
         self._pending: dict[str, NewPage] = {}
-        self._found: dict[str, KnownPage] = {}  # by key: most links lead to a few pages, which need no second search
+        # Most links lead to a few pages, which need no second search
+        self._keys: dict[str, str] = {}  # by URL
+        self._found: dict[str, KnownPage] = {}  # by key
+        self._is_key_of_url = type(crawler.request_fingerprinter) is RequestFingerprinter
         self._numbers = count()
         self._lookups = NameLookups(self._resolve)
         self._wakes_at = float("inf")
@@ -131,7 +134,7 @@ class Scheduler(BaseScheduler):
         return is_taken
 
     def _enqueue(self, request: Request) -> bool:
-        key = self._crawler.request_fingerprinter.fingerprint(request).hex()
+        key = self._key(request)
         known = self._known(key)
         is_new = self._is_wanted(request, known)
         if is_new and known is not None:
@@ -265,6 +268,20 @@ class Scheduler(BaseScheduler):
             self._look_call = call_later(_LOOK_AGAIN_S, self._look)
 
     # ---- requests and pages
+
+    def _key(self, request: Request) -> str:
+        """Return the key of a page: Scrapy's fingerprint. It is computed once for a URL, unless it has other sources too."""
+        if not self._is_key_of_url or request.method != "GET" or request.body or "verbatim_url" in request.meta:
+            return self._fingerprint(request)
+        key = self._keys.get(request.url)
+        if key is None:
+            if len(self._keys) == _MOST_FOUND:
+                self._keys.clear()
+            key = self._keys[request.url] = self._fingerprint(request)
+        return key
+
+    def _fingerprint(self, request: Request) -> str:
+        return self._crawler.request_fingerprinter.fingerprint(request).hex()
 
     def _known(self, key: str) -> NewPage | KnownPage | None:
         """Return the page with this key; None: there is none. One that waits for the report of the page from which it came has its

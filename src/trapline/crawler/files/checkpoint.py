@@ -135,27 +135,39 @@ def _is_snapshot(entry: Path) -> bool:
 # An idle crawl writes some 300 bytes of log per second, a busy one some 300 per page. A snapshot is due after this many
 # bytes or after enough pages, whichever comes first.
 _MOST_LOG_BYTES = 256 << 20
+# The time of a snapshot grows with the number of known pages, about 80 bytes each. So in a large crawl the next one is due only after as
+# many fetches, or bytes of log, as are in proportion to it. All snapshots together then take time in proportion to the crawl.
+_KNOWN_PER_FETCH = 4
+_LOG_BYTES_PER_KNOWN = 100
+
+
+def is_due(fetches: int, log_bytes: int, known: int, most_fetches: int, most_log_bytes: int) -> bool:
+    """Return whether a snapshot is due, so many fetches and bytes of log after the last one. `known`: pages. The last two arguments are
+    the limits of a crawl that knows few pages."""
+    return fetches >= max(most_fetches, known // _KNOWN_PER_FETCH) or log_bytes >= max(
+        most_log_bytes, known * _LOG_BYTES_PER_KNOWN
+    )
 
 
 class Snapshots:
     def __init__(self, folder: Path, state: "CrawlState", outbox: "Outbox", pages: int) -> None:
-        """`pages`: fetches between two snapshots; a refetched page counts each time."""
+        """`pages`: fetches between two snapshots, until many pages are known; a refetched page counts each time."""
         self._folder, self._state, self._outbox, self._pages = folder, state, outbox, pages
-        self._log_bytes = outbox.log_bytes
-        self._due_at = self._fetches() + pages
+        self._last_fetches, self._last_log_bytes = self._fetches(), outbox.log_bytes  # at the last snapshot
         self._newest = state.last_batch  # batch of the last snapshot; before the first one, last batch of earlier runs
         outbox.forget = tidy(folder, state.last_batch)
 
     @property
     def is_due(self) -> bool:
-        return self._fetches() >= self._due_at or self._outbox.log_bytes - self._log_bytes >= _MOST_LOG_BYTES
+        fetches, log_bytes = self._fetches() - self._last_fetches, self._outbox.log_bytes - self._last_log_bytes
+        return is_due(fetches, log_bytes, self._state.frontier.pages, self._pages, _MOST_LOG_BYTES)
 
     def take(self) -> None:
         state = self._state
         self._outbox.flush()
         self._newest = self._outbox.number
         save(self._folder, self._newest, state.frontier, state.seen, state.refresher)
-        self._due_at, self._log_bytes = self._fetches() + self._pages, self._outbox.log_bytes
+        self._last_fetches, self._last_log_bytes = self._fetches(), self._outbox.log_bytes
 
     def committed(self, batch: int) -> None:
         """Note that the database has reached this batch, and remove what is no longer needed."""
