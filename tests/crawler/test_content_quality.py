@@ -1,6 +1,7 @@
 """`--quality content:NAME` scores the content of fetched pages: for the order, for the database and its readers, across kills."""
 
 import json
+import pickle
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from tests.cli.test_crawl import error_line
 from tests.crawler.small_server import NOT_FOUND, SmallServer, moved, small_server
 from tests.crawler.test_text_rules import PROSE
 from trapline.cli import run
+from trapline.crawler.quality.scorer_pool import LENGTH
 from trapline.graph import load_graph
 from trapline.graph.strings import decoded
 
@@ -54,6 +56,9 @@ def fails_for_bad(pages):
 
 def too_few(pages):
     return []
+
+def digits(pages):
+    return "1" * len(pages)
 
 def starts_processes(pages):
     subprocess.run(["cat"])  # reads what the scorer's input is
@@ -281,10 +286,27 @@ def test_an_order_by_quality_needs_a_scorer(server: SmallServer, tmp_path: Path,
     assert "needs the quality of pages before they are fetched" in line
 
 
-def test_wrong_answers_of_a_function_are_logged(server: SmallServer, scorers: Path) -> None:
-    result = crawl(scorers / "out", seed(server), "--quality", "content:scorers:too_few", "--max-pages", "3")
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [("too_few", "0 numbers for 1 pages"), ("digits", "a text of 1 characters is no list of numbers")],
+)
+def test_wrong_answers_of_a_function_are_logged(function: str, why: str, server: SmallServer, scorers: Path) -> None:
+    result = crawl(scorers / "out", seed(server), "--quality", f"content:scorers:{function}", "--max-pages", "3")
     assert set(qualities(result).values()) == {0.0}
-    assert "0 numbers for 1 pages" in (result.folder / "crawl.log").read_text()
+    assert why in (result.folder / "crawl.log").read_text()
+
+
+def test_the_process_of_a_scorer_is_silent_when_its_crawl_is_killed() -> None:
+    command = [sys.executable, "-P", "-m", "trapline.crawler.quality", "content:text", "."]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        process.stdout.read(LENGTH.unpack(process.stdout.read(LENGTH.size))[0])
+        process.stdout.close()
+        batch = pickle.dumps([])
+        process.stdin.write(LENGTH.pack(len(batch)) + batch)
+        process.stdin.close()
+        assert process.stderr.read() == b""
 
 
 def test_programs_and_crawls_without_a_folder_can_use_a_scorer(server: SmallServer) -> None:

@@ -33,7 +33,7 @@ class Crawls:
         self._folder, self._strategy, self._rules = folder, strategy, rules
         self._clock = SteadyClock(clock)
         self._open: dict[str, ScheduledFrontier] = {}
-        _check_folder(folder)
+        check_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = lock.take(folder, "used")
         try:
@@ -118,7 +118,7 @@ class Crawls:
             ) from error
 
 
-def _check_folder(folder: Path) -> None:
+def check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder}: exists and is not a folder; name another folder")
     if folder.is_dir():

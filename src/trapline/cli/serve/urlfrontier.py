@@ -78,8 +78,10 @@ def urlfrontier(
         raise ConfigError("grpcio is not installed; install it with: pip install 'trapline[urlfrontier]'") from None
     from trapline.frontier import Rules
     from trapline.strategies import load_strategy
+    from trapline.urlfrontier.crawls import check_folder
     from trapline.urlfrontier.server import ServerSettings
 
+    check_folder(folder)
     host, port = listen_address(listen, "--listen", _LISTEN)
     rules = Rules(delay_s=delay_s, per_connection=per_queue)
     settings = ServerSettings(folder, load_strategy(strategy), rules, host, port, quality_key, most_reserved)

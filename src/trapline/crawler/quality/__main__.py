@@ -59,4 +59,5 @@ def _write(output: BinaryIO, answer: Any) -> None:
 
 if __name__ == "__main__":
     guard_stderr()
-    main(sys.argv[1], sys.argv[2])
+    with suppress(BrokenPipeError):  # the crawl was killed
+        main(sys.argv[1], sys.argv[2])

@@ -47,6 +47,8 @@ def scorer_of(source: str, folder: str) -> Scorer:
 
 def checked(numbers: Any, count: int) -> list[float]:
     """Return the numbers of a scorer as floats. Raise ValueError if they are not one quality for each of `count` pages."""
+    if isinstance(numbers, (str, bytes)):
+        raise TypeError(f"a text of {len(numbers)} characters is no list of numbers; return one number for each page")
     scores = [float(number) for number in numbers]
     if len(scores) != count:
         raise ValueError(f"{len(scores)} numbers for {count} pages; return one for each page")
