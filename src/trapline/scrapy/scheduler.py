@@ -54,6 +54,8 @@ class Scheduler(BaseScheduler):
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler, self._settings = crawler, SchedulerSettings.of(crawler.settings)
+        assert crawler.stats is not None
+        self._count = crawler.stats.inc_value
         self._backoff = SiteBackoff(self._settings.backoff_s, self._settings.most_backoff_s)
         self._visits = OpenVisits[Request](self._settings.per_site)
         self._pages: dict[str, RunningPage[Request]] = {}  # that were handed out, by how the header Referer names them
@@ -380,10 +382,6 @@ class Scheduler(BaseScheduler):
     def _storage(self, page: NewPage | QueuedPage) -> str:
         """Return where a request is kept, by the names of Scrapy's statistics: those in memory do not survive the process."""
         return "memory" if self._temporary is not None or page.payload.startswith(_IN_MEMORY) else "disk"
-
-    def _count(self, name: str) -> None:
-        assert self._crawler.stats is not None
-        self._crawler.stats.inc_value(name)
 
     def _set_stats(self) -> None:
         assert self._crawler.stats is not None
