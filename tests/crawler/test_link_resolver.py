@@ -156,6 +156,8 @@ def test_pages_come_in_order_of_the_links_and_each_once() -> None:
         ("?n=2", "http://a.org/d/x?n=2"),
         ("", "http://a.org/d/x?n=1"),
         ("#f", "http://a.org/d/x?n=1"),
+        ("y ", "http://a.org/d/y"),
+        ("y #f", "http://a.org/d/y%20"),
         ("//b.org/y", "http://b.org/y"),
         ("https://a.org/y", "https://a.org/y"),
     ],

@@ -10,7 +10,7 @@ from tests.naive.rates import noisy_gain
 from tests.refresh.worlds import small_trace, small_world
 from trapline.refresh import policy_named, replay_world
 from trapline.refresh.policies.estimators import lost
-from trapline.refresh.policies.ncis import MOST_TERMS, cheap_s, exact_s, more_than
+from trapline.refresh.policies.ncis import MOST_TERMS, cheap_s, exact_s, more_than, weak_s
 
 RATES = st.floats(0.01, 2.0)
 
@@ -62,8 +62,25 @@ def test_more_evidence_raises_the_value_up_to_that_of_a_page_known_to_be_stale(
     gamma, most = true + nu, 1.0 / (alpha + true)
     now = exact_s(n, t, alpha, nu, gamma)
     assert -1e-12 <= now <= most + 1e-9
-    assert exact_s(n, t + 0.5, alpha, nu, gamma) >= now - 1e-9
-    assert exact_s(n + 1, t, alpha, nu, gamma) >= now - 1e-9
+    for more, later in ((n, t + 0.5), (n + 1, t)):
+        is_one_form = (_terms(n, t, alpha, nu, gamma) > MOST_TERMS) == (
+            _terms(more, later, alpha, nu, gamma) > MOST_TERMS
+        )
+        assert exact_s(more, later, alpha, nu, gamma) >= now - (1e-9 if is_one_form else 5e-3 * most)
+
+
+@given(st.integers(0, 6), st.floats(MOST_TERMS - 4.0, MOST_TERMS - 0.1), RATES, RATES, RATES)
+def test_the_form_for_weak_signals_is_near_the_sums_where_they_have_many_terms(
+    n: int, terms: float, alpha: float, true: float, nu: float
+) -> None:
+    t = (terms - n) * math.log((true + nu) / nu) / alpha
+    sums, weak = exact_s(n, t, alpha, nu, true + nu), weak_s(n, t, alpha, nu, true + nu)
+    assert weak == pytest.approx(sums, abs=5e-3 / (alpha + true))
+
+
+def _terms(n: int, t: float, alpha: float, nu: float, gamma: float) -> int:
+    """Return how many terms the sums have."""
+    return int(n + t * alpha / math.log(gamma / nu)) + 1
 
 
 @given(st.integers(1, 8), st.floats(0.0, 5.0), st.floats(0.3, 0.95), st.floats(0.05, 3.0))

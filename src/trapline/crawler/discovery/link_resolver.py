@@ -420,8 +420,19 @@ def _by_target(links: Links, places: Sequence[int]) -> dict[str, list[int]]:
     """
     found: dict[str, list[int]] = {}
     for at, href in zip(places, links.some(places), strict=True):
-        found.setdefault(href.partition("#")[0], []).append(at)
+        found.setdefault(_target(href), []).append(at)
     return found
+
+
+def _target(href: str) -> str:
+    """Return a link without its fragment. A space in front of the fragment belongs to the path, and must not become the end of the link,
+    where a parser drops it.
+
+    >>> _target("a#b"), _target("a #b")
+    ('a', 'a #')
+    """
+    target = href.partition("#")[0]
+    return target if target == href or not target or target[-1] > " " else f"{target}#"
 
 
 def _split(url: str) -> tuple[str, str]:

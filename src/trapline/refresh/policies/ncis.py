@@ -31,7 +31,7 @@ from trapline.refresh.policy import Policy, Way, rule
 # over k = 0, 1, ... while x_k >= 0; t = time since the last crawl, n = signals since then; D = changes, alpha = changes without a signal,
 # nu = false signals, gamma = signals, each per second: D + nu = alpha + gamma. P = the regularised lower gamma function, here the
 # probability of more than k events where x are expected. Cost: O(terms^2), O(1) where signals are mostly right. With more than MOST_TERMS
-# terms the cheap form is used.
+# terms the form for weak signals is used (`weak_s`).
 # Source: Busa-Fekete, Zimmert, Gyorgy et al. WWW 2025.
 
 MOST_TERMS = 64
@@ -66,7 +66,7 @@ def exact_s(n: int, t: float, alpha: float, nu: float, gamma: float) -> float:
     beta = log_ratio / alpha
     terms = int(n + t / beta) + 1
     if terms > MOST_TERMS:
-        return cheap_s(n, t, alpha, nu, gamma)
+        return weak_s(n, t, alpha, nu, gamma)
     fresh_s, events, weight = 0.0, 0.0, 1.0 / both
     for k in range(terms):
         x = max(0.0, t + (n - k) * beta)
@@ -90,8 +90,15 @@ def cheap_s(n: int, t: float, alpha: float, nu: float, gamma: float) -> float:
         if both * t < SMALL:
             return 0.5 * alpha * t * t
         return -math.expm1(-both * t) / both + math.exp(-alpha * t) * math.expm1(-gamma * t) / gamma
+    return weak_s(n, t, alpha, nu, gamma)
+
+
+@shared
+def weak_s(n: int, t: float, alpha: float, nu: float, gamma: float) -> float:
+    """Return (1 / D) [1 - exp(-s) (1 + alpha t + n pi)], pi = 1 - nu / gamma. The less a signal says, the more terms the sums have, and
+    the nearer this is: with more than 64 terms the difference is less than 0.5 % of 1 / D."""
     evidence = alpha * t + n * math.log(gamma / nu)
-    return (1.0 - math.exp(-evidence) * (1.0 + alpha * t + n * (1.0 - nu / gamma))) / (both - nu)
+    return (1.0 - math.exp(-evidence) * (1.0 + alpha * t + n * (1.0 - nu / gamma))) / (alpha + gamma - nu)
 
 
 # ---- ncis
