@@ -7,6 +7,7 @@ later pages are handed over. A page is therefore handed over again only if the c
 was being handled.
 """
 
+import ctypes
 import json
 import os
 from contextlib import suppress
@@ -18,6 +19,9 @@ from trapline.errors import ConfigError
 from trapline.output import write_bytes
 
 _LENGTH = 100
+# os.pwrite gives the interpreter lock to the thread of the crawl, and getting it back takes many times as long as the write.
+_pwrite = ctypes.PyDLL(None, use_errno=True).pwrite
+_pwrite.argtypes, _pwrite.restype = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_long), ctypes.c_ssize_t
 
 
 class HandledCounts(NamedTuple):
@@ -65,12 +69,9 @@ class HandledMark:
         """Note that all fetches up to this one are handled. `pages`, `errors`: how many were handled and failed since the last call."""
         _, pages_before, errors_before = self.counts
         self.counts = HandledCounts(fetch, pages_before + pages, errors_before + errors)
-        try:
-            os.pwrite(self._descriptor, self.counts.to_bytes(), 0)
-        except OSError as error:
-            raise ConfigError(
-                f"{self._path}: cannot be written: {error.strerror}; make it writable and resume"
-            ) from None
+        if _pwrite(self._descriptor, self.counts.to_bytes(), _LENGTH, 0) < 0:
+            why = os.strerror(ctypes.get_errno())
+            raise ConfigError(f"{self._path}: cannot be written: {why}; make it writable and resume")
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
