@@ -1,7 +1,8 @@
 """Compares Trapline with other crawlers and a bare loop on the same static pages: make bench-live, or python bench/live/run.py
 
-nginx serves 100 sites, each on its own address. The crawlers run one after the other, each in its own process, in rounds. Crawlers
-are compared within a round, because the speed of a machine varies over time. The table shows medians over the rounds.
+nginx serves 100 sites, each on its own address; with --tree, a folder of real documents as 20 sites. The crawlers run one after the
+other, each in its own process, in rounds. Crawlers are compared within a round, because the speed of a machine varies over time. The
+table shows medians over the rounds.
 docs/how-to/benchmark-live.md explains what is measured, and what is not.
 """
 
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,6 +65,18 @@ def served(scratch: Path, large: int, small: int) -> Iterator[tuple[dict[bool, W
         listeners.append(nginx.Listener(addresses, at, f"{folder}/$server_addr"))
     with nginx.serving(listeners, scratch / "nginx") as server:
         yield webs, server.pid
+
+
+@contextmanager
+def served_tree(scratch: Path, tree: Path, sites: int) -> Iterator[tuple[dict[bool, Web], int]]:
+    """Serve a folder of documents as this many sites; yield as `served` does, with one web for all crawlers."""
+    addresses = [pages.address(site) for site in range(sites)]
+    [port] = nginx.free_ports(addresses, 1)
+    seeds = scratch / "seeds"
+    seeds.write_text("".join(f"{pages.origin(site, port)}/\n" for site in range(sites)))
+    web = Web(seeds, sites * sum(1 for _ in tree.rglob("*.html")))
+    with nginx.serving([nginx.Listener(addresses, port, str(tree))], scratch / "nginx") as server:
+        yield {False: web, True: web}, server.pid
 
 
 def measure(contestant: Contestant, web: Web, server: int) -> Measured | None:
@@ -170,21 +183,30 @@ def options() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=3, help="number of rounds [3]")
     parser.add_argument("--pages-per-site", type=int, default=300, help="pages per site of the large web [300]")
     parser.add_argument("--small", type=int, default=30, help="pages per site of the small web [30]")
+    parser.add_argument(
+        "--tree", type=Path, help="serve the documents of this folder, such as /usr/share/doc/python3-doc/html"
+    )
+    parser.add_argument("--sites", type=int, default=20, help="number of sites that --tree is served as [20]")
     parser.add_argument("--only", action="append", help="run crawlers whose name begins with this; may be repeated")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     return parser.parse_args()
+
+
+def web_of(args: argparse.Namespace, scratch: Path) -> AbstractContextManager[tuple[dict[bool, Web], int]]:
+    if args.tree:
+        return served_tree(scratch, args.tree.resolve(), args.sites)
+    print(f"writing {SITES * (args.pages_per_site + args.small):,} pages", flush=True)
+    return served(scratch, args.pages_per_site, args.small)
 
 
 def main() -> None:
     args = options()
     end_in_order()
     chosen = [c for c in contestants() if not args.only or c.name.startswith(tuple(args.only))]
-    with tempfile.TemporaryDirectory() as folder:
-        print(f"writing {SITES * (args.pages_per_site + args.small):,} pages", flush=True)
-        with served(Path(folder), args.pages_per_site, args.small) as (webs, server):
-            # The first crawl is not measured: it brings every page into the file system's cache.
-            measure(contestants()[0], webs[False], server)
-            found = rounds(chosen, webs, server, args.repeats)
+    with tempfile.TemporaryDirectory() as folder, web_of(args, Path(folder)) as (webs, server):
+        # The first crawl is not measured: it brings every page into the file system's cache.
+        measure(contestants()[0], webs[False], server)
+        found = rounds(chosen, webs, server, args.repeats)
     show(found, [contestant.name for contestant in chosen])
     if args.json:
         medians = {contestant.name: record(found, contestant.name) for contestant in chosen}
