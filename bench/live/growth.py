@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -116,7 +117,8 @@ def print_end(folder: Path, rows: list[Row]) -> None:
     notes = (json.loads(line) for line in (folder / "crawl.log").read_text().splitlines())
     for note in notes:
         if note.get("event") == "snapshot":
-            row = min(rows, key=lambda row: abs(row.at - note["at"]))
+            at = datetime.fromisoformat(note["at"]).timestamp()
+            row = min(rows, key=lambda row: abs(row.at - at))
             print(f"snapshot after {row.pages:,} pages, {row.known:,} known URLs: {note['seconds']:.2f} s")
     sizes = {file.name: file.stat().st_size for file in folder.rglob("*") if file.is_file()}
     print(f"on disk: {sum(sizes.values()) / 1e6:,.0f} MB, of which the database {sizes['crawl.db'] / 1e6:,.0f} MB")
