@@ -5,15 +5,17 @@ and generated webs of 20,000 and 100,000 pages with three seeds each are used. O
 Tables: average cumulative PageRank; hours until half of the PageRank is fetched, since an order can also be good because it
 waits; and opic-by-directory with each of its terms left out.
 
-`--by-time` prints other tables: what the crawls fetch in time, under the conditions of `trapline crawl` (servers as measured, k = 10), as
-means of three seeds.
+`--curves FILE.png` draws the share of PageRank against the share of pages instead. `--by-time` prints other tables: what
+the crawls fetch in time, under the conditions of `trapline crawl` (servers as measured, k = 10), as means of three seeds.
 """
 
+import argparse
 import math
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pyarrow import compute
@@ -22,6 +24,8 @@ from strategies import Ground, _ground, _loaded, crawl
 from trapline import simulate
 from trapline.errors import ConfigError
 from trapline.graph import generate
+from trapline.report.plot import dress, new_figure, plain, png_of
+from trapline.report.svg import COLOURS, look
 from trapline.simulator.metrics import average_cumulative_pagerank
 from trapline.simulator.timing import seconds_until
 from trapline.strategies import Strategy, load_strategy, opic_by_directory
@@ -125,6 +129,33 @@ def by_time(every: list[Ground]) -> None:
         table(f"Minutes until half of the PageRank: {under}", list(_BY_TIME), every, found["minutes"], 1)
 
 
+_CURVES = ("breadth-first", "opic", "partial-pagerank", "opic-by-directory", "omniscient")
+_COLUMNS = 4
+
+
+def curves(every: list[Ground], file: Path) -> None:
+    """Draw a panel for each graph: the share of PageRank against the share of pages fetched, less the share of a random order."""
+    rows = math.ceil(len(every) / _COLUMNS)
+    figure = new_figure(3.4 * _COLUMNS, 2.7 * rows + 0.4, 80)
+    for number, ground in enumerate(every):
+        axes: Any = figure.add_subplot(rows, _COLUMNS, number + 1)
+        for index, name in enumerate(_CURVES):
+            order = crawl(ground, load_strategy(name)).log.page
+            gained = np.cumsum(ground.rank[order]) / ground.rank[order].sum()
+            pages = np.arange(1, len(order) + 1) / len(order)
+            axes.plot(pages, gained - pages, label=name, linewidth=1.4, color=COLOURS[look(index)[0]])
+        axes.set_title(plain(ground.name), fontsize=10)
+        axes.set_xlim(0.0, 1.0)
+        axes.axhline(0.0, color="#707070", linewidth=0.8)
+        dress(axes)
+        if number == 0:
+            handles, names = axes.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False)
+    figure.supxlabel("share of the pages fetched", fontsize=10)
+    figure.supylabel("share of PageRank, less that of a random order", fontsize=10)
+    file.write_bytes(png_of(figure))
+
+
 def main(paths: list[str]) -> None:
     from tempfile import TemporaryDirectory
 
@@ -143,5 +174,14 @@ def main(paths: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    given = [one for one in sys.argv[1:] if one != "--by-time"]
-    by_time(list(grounds(given))) if "--by-time" in sys.argv else main(given)
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("graphs", nargs="*")
+    options.add_argument("--by-time", action="store_true")
+    options.add_argument("--curves", type=Path, metavar="FILE.png")
+    args = options.parse_args()
+    if args.curves:
+        curves(list(grounds(args.graphs)), args.curves)
+    elif args.by_time:
+        by_time(list(grounds(args.graphs)))
+    else:
+        main(args.graphs)

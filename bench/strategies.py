@@ -1,8 +1,10 @@
-"""Compares all strategies on several graphs, as tables in Markdown: python bench/strategies.py [GRAPH ...] > tables.md
+"""Compares all strategies on several graphs, as tables in Markdown: python bench/strategies.py [--orders] [GRAPH ...] > tables.md
 
-GRAPH is any graph that `trapline graph info` reads; without one, the sample python-docs and a generated web are used. The
-first tables compare orders: one connection, w = 15 s, a page takes a second. The last table shows, on servers as measured
-and with 4 connections, whether it matters that the site ranks of cao do not count the delay after a visit.
+GRAPH is any graph that `trapline graph info` reads, or generated:PAGES:SITES:SEED; without one, the sample python-docs and a
+generated web are used. The first tables compare orders: one connection, w = 15 s, a page takes a second; a strategy in which
+chance plays a part has the mean of ten seeds, with its interval of 95 %. Then come the processor time per page as a multiple of
+OPIC's, and, without --orders, a table that shows, on servers as measured and with 4 connections, whether it matters that the
+site ranks of cao do not count the delay after a visit.
 
 Only one recorded graph has an older crawl of its web, with 5 % of its URLs (ku-crawl-2016 and ku-crawl-2021b). So
 historical PageRank uses an artificial old crawl: 55 % of the pages, drawn by a hash, and the links among them (castillo-
@@ -11,6 +13,7 @@ thesis 4.3.2: 45 % of the pages were new).
 
 import math
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +29,7 @@ from trapline.graph import Graph, LoadOptions, generate, load_graph, pagerank
 from trapline.graph.exact import drawn
 from trapline.graph.graph import csr_from_edges
 from trapline.lab.castillo.orders import HISTORICAL, PUBLISHED
+from trapline.refresh.replay.replayer import estimate
 from trapline.samples import GRAPHS
 from trapline.servers.sampled import modelled_servers
 from trapline.simulator import SimulatedCrawl, constant_servers, politeness_violations, simulate
@@ -51,6 +55,8 @@ _REFERENCE = {
 }
 """An independent, slow reference on the recorded crawl ku-crawl-2021b."""
 _SEEDS = 20
+_ORDER_SEEDS = 10
+_GENERATED = "generated:"
 
 
 class Ground(NamedTuple):
@@ -67,6 +73,10 @@ class Ground(NamedTuple):
 
 def grounds(paths: list[str]) -> Iterator[Ground]:
     for path in map(Path, paths or GRAPHS):
+        if path.name.startswith(_GENERATED):
+            pages, sites, seed = map(int, path.name.split(":")[1:])
+            yield _ground(f"generated, {pages:,} pages, seed {seed}", generate(pages, sites, seed=seed))
+            continue
         try:
             yield _ground(path.name, _loaded(path))
         except ConfigError as error:
@@ -101,10 +111,10 @@ def _history(graph: Graph) -> CrawlHistory:
     return CrawlHistory(page, np.sort(old))
 
 
-def crawl(ground: Ground, strategy: Strategy, seed: int = 0) -> SimulatedCrawl:
+def crawl(ground: Ground, strategy: Strategy, seed: int = 0, inputs: dict[str, Floats] | None = None) -> SimulatedCrawl:
     rules = Rules(delay_s=15.0, lease_s=math.inf, first_connection_s=0.0, first_response_s=1.0)
     rules = default_rules(strategy, rules, ground.graph.pages)
-    inputs = ground.inputs(strategy)
+    inputs = ground.inputs(strategy) if inputs is None else inputs
     done = simulate(ground.graph, strategy, rules, servers=constant_servers(1.0), inputs=inputs, seed=seed)
     broken = politeness_violations(done.log, ground.graph.site, ground.graph.ips, rules)
     assert broken == 0, f"{strategy.name} on {ground.name}: {broken} politeness violations"
@@ -123,26 +133,56 @@ def reference_table(ground: Ground) -> None:
         print(f"| {name} | {ours:.4f}{spread} | {theirs} | {ours - theirs:+.4f} |")
 
 
+class Measured(NamedTuple):
+    """Values of one strategy on one graph: of each seed, or of one if chance plays no part."""
+
+    average: list[float]  # average cumulative PageRank
+    tau: list[float]
+    seconds: float  # processor time of one crawl, without what is read from URLs beforehand
+
+    def of(self, number: int) -> str:
+        return str(estimate(self[number]))
+
+
+def measured(ground: Ground, strategy: Strategy) -> Measured:
+    first = crawl(ground, strategy).log.page
+    inputs = ground.inputs(strategy)
+    began = time.process_time()
+    orders = [first, crawl(ground, strategy, 1, inputs).log.page]
+    seconds = time.process_time() - began
+    if np.array_equal(*orders):
+        orders = orders[:1]
+    else:
+        orders += [crawl(ground, strategy, seed).log.page for seed in range(2, _ORDER_SEEDS)]
+    return Measured(
+        [average_cumulative_pagerank(order, ground.rank) for order in orders],
+        [kendall_tau(order, ground.rank) for order in orders],
+        seconds,
+    )
+
+
 def order_tables(every: list[Ground]) -> None:
-    """Print average cumulative PageRank, then tau: a row for each strategy, a column for each graph."""
+    """Print average cumulative PageRank, then tau, then the cost: a row for each strategy, a column for each graph."""
     found = {}
     for ground in every:
         for strategy in strategies().values():
             print(f"{ground.name}: {strategy.name}", file=sys.stderr)
-            order = crawl(ground, strategy).log.page
-            found[strategy.name, ground.name] = (
-                average_cumulative_pagerank(order, ground.rank),
-                kendall_tau(order, ground.rank),
-            )
+            found[strategy.name, ground.name] = measured(ground, strategy)
     for number, title in enumerate(("Average cumulative PageRank", "Kendall's tau")):
         print(f"\n{title}\n\n| strategy | {' | '.join(g.name for g in every)} | mean | thesis |")
         print("|---" * (len(every) + 3) + "|")
-        for name in sorted(strategies(), key=lambda name: -np.mean([found[name, g.name][number] for g in every])):
-            values = [found[name, ground.name][number] for ground in every]
+        mean = {name: float(np.mean([np.mean(found[name, g.name][number]) for g in every])) for name in strategies()}
+        for name in sorted(strategies(), key=lambda name: -mean[name]):
             thesis = f"{_THESIS[name][number]:.3f}" if name in _THESIS else ""
-            print(f"| {name} | {' | '.join(f'{v:.3f}' for v in values)} | {np.mean(values):.3f} | {thesis} |")
+            cells = " | ".join(found[name, ground.name].of(number) for ground in every)
+            print(f"| {name} | {cells} | {mean[name]:.3f} | {thesis} |")
         if number == 0:
             _bounds(every)
+    print(f"\nProcessor time, times OPIC's\n\n| strategy | {' | '.join(g.name for g in every)} |")
+    print("|---" * (len(every) + 1) + "|")
+    for name in strategies():
+        times = (found[name, ground.name].seconds / found["opic", ground.name].seconds for ground in every)
+        print(f"| {name} | {' | '.join(f'{value:.1f}' for value in times)} |")
 
 
 def _bounds(every: list[Ground]) -> None:
@@ -173,8 +213,9 @@ def delay_table(every: list[Ground]) -> None:
             print(f"| {ground.name} | {delay_s:.0f} | {' | '.join(cells)} |", flush=True)
 
 
-def main(paths: list[str]) -> None:
+def main(arguments: list[str]) -> None:
     compile_all()
+    paths = [argument for argument in arguments if argument != "--orders"]
     every = list(grounds(paths))
     if not every:
         print("no graph can be read; name one", file=sys.stderr)
@@ -183,6 +224,8 @@ def main(paths: list[str]) -> None:
         if ground.name == "ku-crawl-2021b":
             reference_table(ground)
     order_tables(every)
+    if "--orders" in arguments:
+        return
     delay_table([ground for ground in every if ground.graph.pages <= 60_000])
 
 
