@@ -98,9 +98,15 @@ def _ground(name: str, graph: Graph) -> Ground:
 
 
 def _history(graph: Graph) -> CrawlHistory:
-    was = drawn(1, "old crawl", graph.pages) < _OLD
+    return older_crawl(graph, drawn(1, "old crawl", graph.pages) < _OLD)
+
+
+def older_crawl(graph: Graph, was: NDArray[np.bool_], was_link: NDArray[np.bool_] | None = None) -> CrawlHistory:
+    """Return the PageRank of the pages that were there, computed from the links among them that were there."""
     source = np.repeat(np.arange(graph.pages, dtype=np.int32), np.diff(graph.offsets))
     kept = was[source] & was[graph.targets]
+    if was_link is not None:
+        kept &= was_link
     number = (np.cumsum(was) - 1).astype(np.int32)
     pages = int(was.sum())
     offsets, targets = csr_from_edges(number[source[kept]], number[graph.targets[kept]], pages)

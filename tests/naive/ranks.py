@@ -119,6 +119,22 @@ def learned_cash(frontier: Any, page: int, source: int, links: int, is_new: bool
     return own["cash"] - 1.0 + learned + max(0.0, mean - 1.0) * bonus
 
 
+def learned_cash_and_history(frontier: Any, page: int, source: int, links: int, is_new: bool) -> float:
+    """The learned cash, and 0.3 times the mean cash for each multiple above 1 of the mean PageRank of the older crawl."""
+    own = columns_of(frontier, page)
+    directory = columns_of(frontier, int(own["directory_page"]))
+    if is_new and own["history_relative"] >= 0:
+        directory["old_pages"] = directory.get("old_pages", 0.0) + 1
+        directory["old_history"] = directory.get("old_history", 0.0) + own["history_relative"]
+    rank = learned_cash(frontier, page, source, links, is_new)
+    history = own["history_relative"]
+    if history < 0:
+        history = (directory.get("old_history", 0.0) + 3.0) / (directory.get("old_pages", 0.0) + 3.0)
+    everyone = columns_of(frontier, 0)
+    mean = (everyone.get("all_cash", 0.0) + 1.0) / (everyone.get("all_fetched", 0.0) + 1.0)
+    return rank + 0.3 * mean * (history - 1.0)
+
+
 def is_here(frontier: Any, source: int) -> bool:
     """Whether the link is on a page of this frontier, and not on one of another partition."""
     return source >= 0 and frontier.pages[source].site >= 0
@@ -246,6 +262,9 @@ PAGE_RANKS = {
     "backlink-count": PageRank(constant=False, rank=links_seen),
     "opic": PageRank(constant=False, rank=cash, hands_on="cash"),
     "opic-by-directory": PageRank(False, learned_cash, inputs=("directory_page",), hands_on="cash", learns=True),
+    "historical-opic-by-directory": PageRank(
+        False, learned_cash_and_history, inputs=("directory_page", "history_relative"), hands_on="cash", learns=True
+    ),
     "batch-pagerank": PageRank(constant=True, rank=last_score, scores="score", batched=True),
     "partial-pagerank": PageRank(constant=False, rank=score_or_estimate, scores="score"),
     "historical-pagerank-omniscient": PageRank(True, old_or_known, inputs=("history", "pagerank")),

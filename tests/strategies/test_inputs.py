@@ -269,7 +269,8 @@ def test_an_unknown_input_is_refused() -> None:
 
     page = replace(page_ranks()["quality"], columns=("views",), inputs=("views",))
     with pytest.raises(
-        ConfigError, match="needs the input 'views'; the inputs are: fetched_quality, history, history_random, pagerank"
+        ConfigError,
+        match="needs the input 'views'; the inputs are: fetched_quality, history, history_random, history_relative, pagerank",
     ):
         check_inputs(replace(load_strategy("quality"), page=page), True, True)
 

@@ -63,8 +63,9 @@ def value(cash: float, own: float, own_n: float, found: float, found_n: float, c
     return cash - 1.0 + learned + max(0.0, common - 1.0) * bonus
 
 
-@page_rank
-def directory_cash(s: RankView, page: int, source: int, links: int, is_new: bool) -> float:
+@shared
+def learned_cash(s: RankView, page: int, source: int, links: int, is_new: bool) -> float:
+    """Take a link, or the news that the page was fetched, into account. Return the rank of the page."""
     c = s.columns
     if is_new:
         c[page, CASH] = 1.0
@@ -91,6 +92,11 @@ def directory_cash(s: RankView, page: int, source: int, links: int, is_new: bool
     common = (c[0, ALL_CASH] + 1.0) / (c[0, ALL_N] + 1.0)
     found_cash, found_n = (c[finder, FOUND_CASH], c[finder, FOUND_N]) if finder >= 0 else (SEED_N * common, SEED_N)
     return value(c[page, CASH], c[own, OWN_CASH], c[own, OWN_N], found_cash, found_n, common)
+
+
+@page_rank
+def directory_cash(s: RankView, page: int, source: int, links: int, is_new: bool) -> float:
+    return learned_cash(s, page, source, links, is_new)
 
 
 PAGE = PageRank(

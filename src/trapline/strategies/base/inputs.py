@@ -37,7 +37,16 @@ from trapline.strategies.base.url_inputs import FEATURES, STATE_PAGES, StatePage
 
 Floats = NDArray[np.float64]
 
-INPUTS = ("fetched_quality", "history", "history_random", "pagerank", "quality", *FEATURES, *STATE_PAGES)
+INPUTS = (
+    "fetched_quality",
+    "history",
+    "history_random",
+    "history_relative",
+    "pagerank",
+    "quality",
+    *FEATURES,
+    *STATE_PAGES,
+)
 QUALITIES = ("content", "opic", "pagerank", "zipf")
 PROGRAM = "program"  # the source of quality of a live crawl whose program computes it: a function of fetched pages
 CONTENT = "content:"  # begins a source of quality of a live crawl that scores the content of fetched pages
@@ -243,6 +252,12 @@ def drawn_from(old: Floats, names: list[bytes], seed: int) -> Floats:
     return old[places.astype(np.int64)]
 
 
+def relative_history(values: Floats, old: Floats) -> Floats:
+    """Return values of an old crawl as multiples of their mean there; NOT_OLD stays as it is."""
+    mean = math.fsum(old) / max(len(old), 1)
+    return np.where(values < 0.0, NOT_OLD, values / (mean or 1.0))
+
+
 # ---- the inputs that a strategy needs
 
 
@@ -276,6 +291,7 @@ def inputs_for(
         "pagerank": lambda: pagerank,
         "history": lambda: history and history.page,
         "history_random": lambda: history and _drawn(history, graph, seed),
+        "history_relative": lambda: history and relative_history(history.page, history.old),
         "site_page": lambda: first_pages(graph.site),
     }
     return {name: given[name]() if name in given else _of_urls(name, graph) for name in strategy.page.inputs}

@@ -24,6 +24,7 @@ from trapline.strategies.base.inputs import (
     file_values,
     negative_quality,
     old_values,
+    relative_history,
     values_from_function,
 )
 from trapline.strategies.base.strategy import Strategy
@@ -54,7 +55,7 @@ def live_inputs(
                 " give --quality FILE or MODULE:FUNCTION"
             )
         given |= dict.fromkeys(("quality", "pagerank"), quality)
-    if "history" in names or "history_random" in names:
+    if any(name.startswith("history") for name in names):
         if history is None:
             raise ConfigError(f"page rank {strategy.page.name!r} needs the PageRank of an old crawl: give --history")
         old = _by_url(old_values(history, pagerank_of), canonical)
@@ -70,15 +71,21 @@ def unknown_quality(urls: Sequence[str]) -> list[float]:
 
 
 def _old(old: dict[str, float], seed: int) -> dict[str, Values]:
-    """Return the functions for the two inputs from an old crawl. A new page gets NOT_OLD (`history`) or the value of an old page that is
-    sampled by its URL (`history_random`)."""
+    """Return the functions for the inputs from an old crawl. A new page gets NOT_OLD, or, as `history_random`, the value of an old page
+    that is sampled by its URL."""
     old_ranks = np.sort(np.fromiter(old.values(), np.float64))
 
     def sampled(urls: Sequence[str]) -> list[float]:
         samples = drawn_from(old_ranks, [url.encode() for url in urls], seed).tolist()
         return [old.get(url, value) for url, value in zip(urls, samples, strict=True)]
 
-    return {"history": lambda urls: [old.get(url, NOT_OLD) for url in urls], "history_random": sampled}
+    def values(urls: Sequence[str]) -> list[float]:
+        return [old.get(url, NOT_OLD) for url in urls]
+
+    def relative(urls: Sequence[str]) -> Floats:
+        return relative_history(np.array(values(urls)), old_ranks)
+
+    return {"history": values, "history_random": sampled, "history_relative": relative}
 
 
 def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], modules: str = "") -> Values | None:

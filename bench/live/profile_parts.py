@@ -1,0 +1,154 @@
+"""Says which parts of Trapline take the processor time of a live crawl: python bench/live/profile_parts.py [--against COMMAND]
+
+py-spy samples the loop and the store of a crawl of the pages of `make bench-live`, or of a folder of real documents (--tree). A
+sample counts for the part that the innermost frame of Trapline belongs to. The shares of the samples are multiplied by the processor
+time per page of crawls that are not sampled. --against measures another installation beside this one, in turns, such as an earlier
+version in an environment of its own.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
+
+from contestants import CONNECTIONS, trapline
+from ending import end_in_order
+from processor import descendants, processor_s
+from run import Web, web_of
+
+_RATE = 400  # samples a second
+_FROM_S = 1.5  # after its start, a crawl has imported its modules and loaded its kernels
+_PARTS = (
+    ("fetch/html/", "links of a page: tokenizer and rules"),
+    ("fetch/urls", "URLs: joined and canonical"),
+    ("fetch/", "requests and responses: connections, heads, bodies"),
+    ("crawler/visits/judge", "judging a response"),
+    ("crawler/visits/", "visits: pauses, limits, requests"),
+    ("crawler/discovery/", "links: known ones looked up, new ones registered"),
+    ("crawler/robots/", "robots.txt"),
+    ("crawler/store/warc", "WARC records and compression"),
+    ("crawler/store/archive", "WARC records and compression"),
+    ("crawler/store/database", "database"),
+    ("crawler/store/filing", "database"),
+    ("crawler/store/cdxj", "index"),
+    ("crawler/store/", "batches between loop and store"),
+    ("crawler/", "the crawl: results, rows, status, checkpoints"),
+    ("frontier/", "frontier: reports, links, next visits, log"),
+    ("compiled/", "frontier: reports, links, next visits, log"),
+)
+_OTHER = "event loop and the rest"
+
+
+class Crawled(NamedTuple):
+    """Microseconds of processor time per page, with the start of the command."""
+
+    loop: float
+    store: float
+
+
+def part_of(stack: str) -> str:
+    """Return the part of a stack of py-spy's raw format: frames from the outermost to the innermost, separated by semicolons."""
+    for frame in reversed(stack.split(";")):
+        _, found, place = frame.partition("(trapline/")
+        if found:
+            return next((name for begin, name in _PARTS if place.startswith(begin)), _OTHER)
+    return _OTHER
+
+
+def start(command: list[str], web: Web, folder: Path) -> subprocess.Popen[bytes]:
+    options = ["--delay", "0", "--connections", str(CONNECTIONS), "--allow-private", "--quiet"]
+    return subprocess.Popen([*command, "crawl", "--seeds", str(web.seeds), "-o", str(folder), *options])
+
+
+def timed(command: list[str], web: Web) -> Crawled:
+    """Crawl without sampling."""
+    with tempfile.TemporaryDirectory() as scratch:
+        crawler = start(command, web, Path(scratch) / "crawl")
+        last = Crawled(0.0, 0.0)
+        while crawler.poll() is None:
+            used = Crawled(processor_s(crawler.pid), sum(map(processor_s, descendants(crawler.pid))))
+            last = Crawled(*map(max, used, last))
+            time.sleep(0.05)
+    return Crawled(*(1e6 * value / web.pages for value in last))
+
+
+def sampled(command: list[str], web: Web, spy: str) -> tuple[Counter[str], Counter[str]]:
+    """Return the samples of loop and store."""
+    with tempfile.TemporaryDirectory() as scratch:
+        crawler = start(command, web, Path(scratch) / "crawl")
+        time.sleep(_FROM_S)
+        processes = [crawler.pid, *descendants(crawler.pid)[:1]]
+        files = [Path(scratch) / f"{number}.txt" for number in range(len(processes))]
+        spies = [
+            subprocess.Popen(
+                [spy, "record", "-p", str(process), "-r", str(_RATE), "-d", "600", "-f", "raw", "-o", str(file)],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            for process, file in zip(processes, files, strict=True)
+        ]
+        crawler.wait()
+        for one in spies:
+            one.wait(60)
+        return counted(files[0]), counted(files[1])
+
+
+def counted(file: Path) -> Counter[str]:
+    samples: Counter[str] = Counter()
+    for line in file.read_text().splitlines():
+        stack, _, count = line.rpartition(" ")
+        samples[part_of(stack)] += int(count)
+    return samples
+
+
+def print_table(title: str, names: list[str], columns: list[tuple[float, Counter[str]]]) -> None:
+    """Print microseconds per page by part, a column for each installation."""
+    per_page = [
+        {part: us * count / samples.total() for part, count in samples.items()} if samples else {}
+        for us, samples in columns
+    ]
+    every = sorted({part for column in per_page for part in column}, key=lambda part: -per_page[-1].get(part, 0.0))
+    print(f"\n| {title}, us a page | {' | '.join(names)} |\n|---|{'---:|' * len(names)}")
+    for part in every:
+        print(f"| {part} | {' | '.join(f'{column.get(part, 0.0):.0f}' for column in per_page)} |")
+    print(f"| together | {' | '.join(f'{us:.0f}' for us, _ in columns)} |", flush=True)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--against", help="the command of another installation, such as old/.venv/bin/trapline")
+    options.add_argument("--spy", default="py-spy", help="the command of py-spy [py-spy]")
+    options.add_argument("--repeats", type=int, default=3, help="number of rounds [3]")
+    options.add_argument("--tree", type=Path, help="crawl the documents of this folder")
+    options.add_argument("--sites", type=int, default=20, help="number of sites that --tree is served as [20]")
+    args = options.parse_args()
+    end_in_order()
+    commands = {"before": [args.against]} if args.against else {}
+    commands["now"] = trapline()
+    web_options = SimpleNamespace(tree=args.tree, sites=args.sites, pages_per_site=300, small=1)
+    with tempfile.TemporaryDirectory() as scratch, web_of(web_options, Path(scratch)) as (webs, _):
+        for command in commands.values():
+            timed(command, webs[False])  # brings pages and kernels into the caches
+        times: dict[str, list[Crawled]] = {name: [] for name in commands}
+        profiles: dict[str, list[tuple[Counter[str], Counter[str]]]] = {name: [] for name in commands}
+        for number in range(args.repeats):
+            for name, command in commands.items():
+                times[name].append(timed(command, webs[False]))
+                profiles[name].append(sampled(command, webs[False], args.spy))
+                print(f"round {number + 1}: {name}: {times[name][-1]}", file=sys.stderr)
+    for at, title in enumerate(("loop", "store")):
+        columns = [
+            (statistics.median(one[at] for one in times[name]), sum((pair[at] for pair in profiles[name]), Counter()))
+            for name in commands
+        ]
+        print_table(title, list(commands), columns)
+
+
+if __name__ == "__main__":
+    main()
