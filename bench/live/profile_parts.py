@@ -131,7 +131,7 @@ def main() -> None:
     end_in_order()
     commands = {"before": [args.against]} if args.against else {}
     commands["now"] = trapline()
-    web_options = SimpleNamespace(tree=args.tree, sites=args.sites, pages_per_site=300, small=1)
+    web_options = SimpleNamespace(tree=args.tree, sites=args.sites, pages_per_site=300, small=30)
     with tempfile.TemporaryDirectory() as scratch, web_of(web_options, Path(scratch)) as (webs, _):
         for command in commands.values():
             timed(command, webs[False])  # brings pages and kernels into the caches
