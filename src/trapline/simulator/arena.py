@@ -58,7 +58,7 @@ class Arena:
     @property
     def measure(self) -> tuple[NDArray[np.float64] | None, str | None]:
         """Values that crawls are judged by besides PageRank, and their name; None: PageRank alone. A page without a score has 0."""
-        if self.conditions.quality == "pagerank" or self.quality is None:  # OPIC's values are not known beforehand
+        if self.conditions.quality == "pagerank" or self.quality is None:  # what links say is not known beforehand
             return None, None
         return np.maximum(self.quality, 0.0), self.conditions.quality
 

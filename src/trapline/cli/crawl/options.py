@@ -234,8 +234,8 @@ SHOWN = Section(
     ),
 )
 _QUALITY_TEXTS = QUALITY.with_texts(
-    quality="Source of page quality: opic, zipf, a FILE of values or MODULE:FUNCTION; to score the text of fetched pages: "
-    "content:text, content:fasttext=FILE or content:MODULE:FUNCTION. [opic]",
+    quality="Source of page quality: opic, opic-by-directory, zipf, a FILE of values or MODULE:FUNCTION; to score the text of fetched "
+    "pages: content:text, content:fasttext=FILE or content:MODULE:FUNCTION. [opic-by-directory]",
     history="Old crawl for historical-* strategies: its folder, a graph, or a file of values.",
 )  # fmt: skip
 _SCORERS = (

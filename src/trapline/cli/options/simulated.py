@@ -15,7 +15,7 @@ from trapline.cli.options import scheduling
 from trapline.cli.options.sections import Decorator, Section, bundled
 from trapline.cli.options.values import count, rate, real, seconds, share
 from trapline.defaults import CONNECTIONS
-from trapline.defaults import QUALITY as OPIC
+from trapline.defaults import QUALITY as QUALITY_OF_A_CRAWL
 
 if TYPE_CHECKING:
     from trapline.simulator.conditions import CrawlConditions, Variant
@@ -118,8 +118,8 @@ QUALITY = Section(
             "--quality",
             "quality",
             (str, "NAME"),
-            OPIC,
-            "Quality of pages: content, opic, pagerank, zipf, FILE or MODULE:FUNCTION. [opic]",
+            QUALITY_OF_A_CRAWL,
+            "Quality of pages: content, opic, opic-by-directory, pagerank, zipf, FILE or MODULE:FUNCTION. [opic-by-directory]",
         ),
         (
             "--history",

@@ -40,7 +40,7 @@ _CONDITIONS = tuple(
         pages_per_site="Maximum number of pages per site. [0: unlimited]",
         robots="Fetch robots.txt in the first visit to a site, as a live crawl does. [no]",
         pause="Pause between two pages of a visit; w: same as --delay. [0 s]",
-        quality="Quality for strategies that use it: pagerank, zipf, opic, a FILE of values, or MODULE:FUNCTION. [pagerank]",
+        quality="Quality for strategies that use it: pagerank, zipf, opic, opic-by-directory, FILE or MODULE:FUNCTION. [pagerank]",
     )
     for section in SECTIONS
 )

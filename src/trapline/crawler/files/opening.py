@@ -42,7 +42,7 @@ from trapline.progress import ProgressCallback, no_progress
 from trapline.strategies import Strategy
 from trapline.strategies import quality as known_quality
 from trapline.strategies.base.choice import named_page_rank
-from trapline.strategies.base.inputs import default_rules
+from trapline.strategies.base.inputs import FROM_LINKS, default_rules
 from trapline.strategies.base.live_inputs import try_function
 
 # ---- Check of the seeds, before a folder is created, so that a wrong URL costs nothing.
@@ -165,8 +165,14 @@ def prepare_new(options: CrawlOptions, folder: Path | None) -> Prepared:
 def _notes(options: CrawlOptions) -> Iterator[str]:
     if options.http == "pipelining" and options.pause_s > 0.0:
         yield "--http pipelining sends several requests at once only without a pause; also give --pause 0"
-    if options.quality == "opic" and named_page_rank(options.strategy, options.page_rank) == known_quality.PAGE.name:
-        yield "page rank 'quality' uses OPIC cash (--quality opic); for another quality, give --quality FILE or MODULE:FUNCTION"
+    if (
+        options.quality in FROM_LINKS
+        and named_page_rank(options.strategy, options.page_rank) == known_quality.PAGE.name
+    ):
+        yield (
+            f"page rank 'quality' is computed from links (--quality {options.quality}); for another quality, give --quality FILE or"
+            " MODULE:FUNCTION"
+        )
 
 
 def notes_on_requests(options: CrawlOptions) -> Iterator[str]:

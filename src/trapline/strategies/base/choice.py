@@ -6,6 +6,7 @@ from trapline.errors import ConfigError
 from trapline.strategies.base.inputs import (
     CONTENT,
     CONTENT_FORMS,
+    FROM_LINKS,
     STORED_CONTENT,
     check_inputs,
     check_quality,
@@ -62,14 +63,14 @@ def live_strategy(text: str, page_rank: str | None, site_rank: str | None, quali
     """Return the strategy of a live crawl, with its quality from this source. Raise ConfigError if the page rank lacks an input."""
     _check_live_quality(quality)
     strategy = with_quality(with_halves(worded(text), page_rank, site_rank), quality)
-    if "fetched_quality" in strategy.page.inputs and quality == "opic":
+    if "fetched_quality" in strategy.page.inputs and quality in FROM_LINKS:
         raise ConfigError(
             f"page rank {strategy.page.name!r} needs the quality of fetched pages: give --quality content:text,"
             " content:fasttext=FILE or content:MODULE:FUNCTION"
         )
-    check_inputs(strategy, quality != "opic", has_history)
+    check_inputs(strategy, quality not in FROM_LINKS, has_history)
     before = {"pagerank", "quality"}.intersection(strategy.page.inputs)
-    if ("pagerank" in before and quality == "opic") or (before and quality.startswith(CONTENT)):
+    if ("pagerank" in before and quality in FROM_LINKS) or (before and quality.startswith(CONTENT)):
         raise ConfigError(
             f"page rank {strategy.page.name!r} needs the quality of pages before they are fetched:"
             " give --quality FILE or MODULE:FUNCTION"
@@ -84,6 +85,7 @@ def _check_live_quality(source: str) -> None:
         return  # crawler/quality/ checks the rest
     if source == "pagerank":
         raise ConfigError(
-            "--quality pagerank: the PageRank of the live web is not known beforehand; give opic, zipf, FILE or MODULE:FUNCTION"
+            "--quality pagerank: the PageRank of the live web is not known beforehand;"
+            f" give {', '.join(FROM_LINKS)}, zipf, FILE or MODULE:FUNCTION"
         )
-    check_quality(source, ("opic", "zipf"))
+    check_quality(source, (*FROM_LINKS, "zipf"))

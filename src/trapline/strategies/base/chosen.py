@@ -12,7 +12,7 @@ from pathlib import Path
 
 from trapline.errors import ConfigError, InvariantError
 from trapline.strategies.base.choice import split, with_halves, worded
-from trapline.strategies.base.inputs import check_inputs, with_quality
+from trapline.strategies.base.inputs import FROM_LINKS, check_inputs, with_quality
 from trapline.strategies.base.registry import strategies
 from trapline.strategies.base.strategy import Strategy
 
@@ -70,7 +70,7 @@ def ready(chosen: Chosen, quality: str, history: bool) -> Chosen:
     """Return the strategy with this source of quality. Raise `ConfigError` if its page rank needs an input that is not given."""
     with chosen.blamed():
         strategy = with_quality(chosen.strategy, quality)
-        check_inputs(strategy, quality != "opic", history)
+        check_inputs(strategy, quality not in FROM_LINKS, history)
     return replace(chosen, strategy=strategy)
 
 

@@ -47,7 +47,9 @@ INPUTS = (
     *FEATURES,
     *STATE_PAGES,
 )
-QUALITIES = ("content", "opic", "pagerank", "zipf")
+# Sources that are computed from links during the crawl: no page has a value before. Each is the page rank of that name.
+FROM_LINKS = ("opic", "opic-by-directory")
+QUALITIES = ("content", *FROM_LINKS, "pagerank", "zipf")
 PROGRAM = "program"  # the source of quality of a live crawl whose program computes it: a function of fetched pages
 CONTENT = "content:"  # begins a source of quality of a live crawl that scores the content of fetched pages
 CONTENT_FORMS = "give content:text, content:fasttext=FILE or content:MODULE:FUNCTION"
@@ -71,10 +73,10 @@ class CrawlHistory(NamedTuple):
 
 
 def quality_values(source: str, graph: Graph, pagerank: Floats, seed: int) -> Floats | None:
-    """Return the quality of each page, by `--quality source`; -1 for a page whose content has no score. None: the source is opic,
-    whose cash is known only during the crawl."""
+    """Return the quality of each page, by `--quality source`; -1 for a page whose content has no score. None: the source computes
+    it from links, during the crawl."""
     check_quality(source)
-    if source == "opic":
+    if source in FROM_LINKS:
         return None
     if source == STORED_CONTENT:
         return _scores_of(graph)
@@ -127,10 +129,10 @@ def _zipf(pages: int, seed: int) -> Floats:
 
 
 def with_quality(strategy: Strategy, source: str) -> Strategy:
-    """Return the strategy with its quality from this source. The page rank `quality` is replaced by `opic` with opic, and by
-    `mean-parent-quality` with content:NAME, which knows the quality of fetched pages only."""
-    if strategy.page is page_rank_named("quality") and (source == "opic" or source.startswith(CONTENT)):
-        return replace(strategy, page=page_rank_named("opic" if source == "opic" else "mean-parent-quality"))
+    """Return the strategy with its quality from this source. The page rank `quality` is replaced by that of the source's name
+    if the source computes it from links, and by `mean-parent-quality` with content:NAME, which knows the quality of fetched pages only."""
+    if strategy.page is page_rank_named("quality") and (source in FROM_LINKS or source.startswith(CONTENT)):
+        return replace(strategy, page=page_rank_named(source if source in FROM_LINKS else "mean-parent-quality"))
     return strategy
 
 
@@ -283,7 +285,7 @@ def check_inputs(strategy: Strategy, has_quality: bool, has_history: bool) -> No
 def inputs_for(
     strategy: Strategy, graph: Graph, pagerank: Floats, quality: Floats | None, history: CrawlHistory | None, seed: int
 ) -> dict[str, Floats]:
-    """Return the inputs that the page rank declares. `quality`: None with --quality opic."""
+    """Return the inputs that the page rank declares. `quality`: None if it is computed from links."""
     check_inputs(strategy, quality is not None, history is not None)
     given: dict[str, Callable[[], Any]] = {
         "quality": lambda: quality if quality is None else np.maximum(quality, 0.0),

@@ -15,6 +15,7 @@ from trapline.graph import Graph
 from trapline.rng import uniform
 from trapline.strategies.base.inputs import (
     CONTENT,
+    FROM_LINKS,
     NOT_OLD,
     PROGRAM,
     QUALITIES,
@@ -96,7 +97,7 @@ def quality_of(source: str, seed: int, canonical: Callable[[str], str | None], m
     if source.startswith(CONTENT):
         return None
     check_quality(source)
-    if source in ("opic", "pagerank"):
+    if source in (*FROM_LINKS, "pagerank"):
         return None
     if source == PROGRAM:
         raise ConfigError("the quality of this crawl is a function of a Python program; give the program's `quality`")

@@ -1,0 +1,181 @@
+"""Compares the default strategy with alternatives, in simulated time: python bench/default_strategy.py [--why] [WEB ...] > tables.md
+
+The crawls have the defaults of `trapline crawl` but r and w: 10 or 200 connections, 15 s or 1 s of delay. Each strategy crawls the
+same draws of servers and chance (--draws, by default 8). Two measures, both relative to breadth-first with the same draw: the time
+until half of the PageRank is fetched, as a ratio (geometric mean over webs of the mean over draws; less is better), and the mean share
+of the PageRank over the time of the breadth-first crawl (mean over webs; more is better). A third table has, for each web, by how much
+the mean share of the default exceeds that of the default before, with its interval of 95 % over draws.
+
+WEB is any graph that `trapline graph info` reads, a sample, or generated:PAGES:SITES:SEED; without one, the recorded graphs in
+TRAPLINE_DATA, the sample python-docs, and generated webs of 100,000 and 300,000 pages are used. --settings N uses the first N of the
+four. --why adds the old default without OPIC's constant, the 1 with which every page begins, and crawl-ability with the true PageRank of
+every page, which no crawl has.
+"""
+
+import argparse
+import math
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+from pyarrow import compute
+from strategies import Floats, Ground, _ground, _loaded
+
+from trapline import simulate
+from trapline.errors import ConfigError
+from trapline.graph import generate
+from trapline.refresh import estimate
+from trapline.strategies import opic
+
+_SETTINGS = ((10, 15.0), (10, 1.0), (200, 15.0), (200, 1.0))  # connections; delay in seconds
+_WEBS = (
+    "uci-ics-crawl", "ku-crawl-2016", "ku-crawl-2021b", "cs-stanford", "hollins", "gr0.California", "cnr-2000",
+    "python-docs", "generated:100000:2000:1", "generated:300000:6000:1",
+)  # fmt: skip
+_GENERATED = "generated:"
+_DRAWS = 8
+_FIRST, _BEFORE, _NOW = "breadth-first", "crawl-ability, opic", "crawl-ability, opic-by-directory"
+
+
+class Alternative(NamedTuple):
+    name: str
+    strategy: str
+    quality: str = "opic"
+
+
+class Found(NamedTuple):
+    """Measures of one strategy on one web in one setting, by draw."""
+
+    half: Floats  # ratio of times
+    share: Floats
+
+
+_DEFAULTS = (
+    Alternative(_FIRST, "breadth-first"),
+    Alternative("larger-sites-first", "larger-sites-first"),
+    Alternative(_BEFORE, "crawl-ability"),
+    Alternative(_NOW, "crawl-ability", "opic-by-directory"),
+)
+
+
+def reasons(folder: Path) -> tuple[Alternative, ...]:
+    return (
+        Alternative("crawl-ability, opic less 1", less_one(folder)),
+        Alternative("crawl-ability, PageRank", "crawl-ability", "pagerank"),
+    )
+
+
+def less_one(folder: Path) -> str:
+    """Return the name of OPIC, whose rank leaves the 1 of every page out, with crawl-ability."""
+    text = Path(opic.__file__).read_text()
+    changed = text.replace("return s.columns[page, 0]\n", "return s.columns[page, 0] - 1.0\n")
+    assert changed != text
+    file = folder / "opic_less_one.py"
+    file.write_text(changed)
+    return f"{file}+crawl-ability"
+
+
+def webs(names: list[str]) -> Iterator[Ground]:
+    folder = Path(os.environ.get("TRAPLINE_DATA", "."))
+    for name in names or _WEBS:
+        if name.startswith(_GENERATED):
+            pages, sites, seed = map(int, name.split(":")[1:])
+            yield _ground(f"generated, {pages // 1000}k", generate(pages, sites, seed=seed))
+            continue
+        try:
+            yield _ground(Path(name).name, _loaded(folder / name if (folder / name).exists() else Path(name)))
+        except ConfigError as error:
+            print(f"skipped: {error}", file=sys.stderr)
+
+
+def gained(web: Ground, one: Alternative, setting: tuple[int, float], draw: int) -> tuple[Floats, Floats]:
+    """Return the end of every fetch (s), and the share of the PageRank that is fetched by then."""
+    connections, delay_s = setting
+    crawl = simulate(web.graph, one.strategy, quality=one.quality, connections=connections, delay=delay_s, seed=draw)
+    fetches = crawl.fetches.filter(compute.equal(crawl.fetches["result"], "fetched"))
+    return fetches["end_s"].to_numpy(), np.cumsum(web.rank[fetches["page"].to_numpy()]) / web.rank.sum()
+
+
+def half_s(end_s: Floats, share: Floats) -> float:
+    """Return the time at which half of the PageRank is fetched."""
+    at = int(np.searchsorted(share, 0.5))
+    return float(end_s[at]) if at < len(end_s) else math.inf
+
+
+def mean_share(end_s: Floats, share: Floats, until_s: float) -> float:
+    """Return the mean over time, from 0 to `until_s`, of the share that is fetched.
+
+    >>> mean_share(np.array([1.0, 3.0]), np.array([0.4, 1.0]), 4.0)
+    0.45
+    """
+    within = end_s < until_s
+    times = np.concatenate([end_s[within], [until_s]])
+    return float(np.sum(np.diff(times) * share[within]) / until_s)
+
+
+def measured(web: Ground, every: tuple[Alternative, ...], setting: tuple[int, float], draws: int) -> dict[str, Found]:
+    rows: dict[str, list[tuple[float, float]]] = {one.name: [] for one in every}
+    for draw in range(1, draws + 1):
+        reference_s, until_s = 1.0, 1.0
+        for one in every:
+            end_s, share = gained(web, one, setting, draw)
+            if one.name == _FIRST:
+                reference_s, until_s = half_s(end_s, share), float(end_s[-1])
+            rows[one.name].append((half_s(end_s, share) / reference_s, mean_share(end_s, share, until_s)))
+    return {name: Found(*np.array(values).T) for name, values in rows.items()}
+
+
+def table(title: str, head: list[str], rows: Iterator[list[str]]) -> None:
+    print(f"\n{title}\n\n| | {' | '.join(head)} |\n{'|---' * (len(head) + 1)}|")
+    for row in rows:
+        print(f"| {' | '.join(row)} |", flush=True)
+
+
+def main(names: list[str], draws: int, settings: int, why: bool) -> None:
+    with TemporaryDirectory() as folder:
+        every = (*_DEFAULTS, *(reasons(Path(folder)) if why else ()))
+        chosen = list(_SETTINGS[:settings])
+        found: dict[tuple[str, tuple[int, float]], dict[str, Found]] = {}
+        for web in webs(names):
+            for setting in chosen:
+                found[web.name, setting] = measured(web, every, setting, draws)
+                print(f"{web.name}, {_shown(setting)}: measured", file=sys.stderr, flush=True)
+    known = list(dict.fromkeys(name for name, _ in found))
+    heads = [_shown(setting) for setting in chosen]
+
+    def means(name: str, setting: tuple[int, float]) -> str:
+        mine = [found[web, setting][name] for web in known]
+        ratio = math.exp(np.mean([math.log(one.half.mean()) for one in mine]))
+        return f"{ratio:.3f} / {np.mean([one.share.mean() for one in mine]):.3f}"
+
+    title = "Time until half of the PageRank, as a ratio to breadth-first / mean share of the PageRank over time"
+    table(title, heads, ([one.name, *(means(one.name, setting) for setting in chosen)] for one in every))
+    for setting in chosen:
+        rows = ([one.name, *(f"{found[web, setting][one.name].share.mean():.3f}" for web in known)] for one in every)
+        table(f"Mean share of the PageRank over time: {_shown(setting)}", known, rows)
+
+    def lead(web: str, setting: tuple[int, float]) -> str:
+        mine = found[web, setting]
+        gain = estimate((mine[_NOW].share - mine[_BEFORE].share).tolist())
+        return f"{gain.mean:+.3f} ± {gain.ci:.3f}"
+
+    title = "Mean share over time of the default, less that of the default before (interval of 95 %)"
+    table(title, heads, ([web, *(lead(web, setting) for setting in chosen)] for web in known))
+
+
+def _shown(setting: tuple[int, float]) -> str:
+    return f"r = {setting[0]}, w = {setting[1]:g} s"
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("webs", nargs="*", metavar="WEB")
+    options.add_argument("--draws", type=int, default=_DRAWS, choices=range(2, 101))
+    options.add_argument("--settings", type=int, default=len(_SETTINGS), choices=range(1, len(_SETTINGS) + 1))
+    options.add_argument("--why", action="store_true")
+    args = options.parse_args()
+    main(args.webs, args.draws, args.settings, args.why)
