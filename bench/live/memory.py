@@ -1,7 +1,8 @@
 """Measures the memory that a crawl takes for each known URL: python bench/live/memory.py
 
 The result is (memory at 1,000,000 known URLs - memory at 100,000) / 900,000, of the crawl's process; the aim is at most 120
-bytes. The store is another process, whose memory should not grow; it is shown separately.
+bytes with the page rank opic. The default, opic-by-directory, keeps nine more numbers of 8 bytes for each of them: --quality
+opic-by-directory. The store is another process, whose memory should not grow; it is shown separately.
 
 The pages have 400 links each, so that few fetches discover many URLs. Every URL can be fetched: its path names the file that
 nginx answers with. The number of known URLs over time comes from the crawl's own progress table, resident memory comes from
@@ -66,9 +67,20 @@ def _path(rng: Random, number: int) -> str:
     return f"/articles/{rng.randrange(FILES):02}/{'-'.join(rng.sample(_WORDS, 2))}-{number:05}.html"
 
 
-def crawl(seeds: Path, folder: Path, options: list[str]) -> list[Sample]:
+def crawl(seeds: Path, folder: Path, quality: str, options: list[str]) -> list[Sample]:
     """Run a crawl and sample its memory until it ends."""
-    args = ["--delay", "0", "--connections", str(SITES), "--max-pages", str(_PAGES), "--allow-private", "--quiet"]
+    args = [
+        "--quality",
+        quality,
+        "--delay",
+        "0",
+        "--connections",
+        str(SITES),
+        "--max-pages",
+        str(_PAGES),
+        "--allow-private",
+        "--quiet",
+    ]
     crawler = subprocess.Popen(trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *args, *options))
     samples: list[Sample] = []
     ended = threading.Event()
@@ -107,6 +119,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     # Slow enough that the progress table, with a row per second, has several rows between the two points.
     options.add_argument("--bandwidth", default="10MB", help="bandwidth of the crawl; - for no limit [10MB]")
+    options.add_argument("--quality", default="opic", help="source of quality: opic, opic-by-directory ... [opic]")
     args = options.parse_args()
     end_in_order()
     with tempfile.TemporaryDirectory() as scratch:
@@ -116,7 +129,9 @@ def main() -> None:
         [port] = nginx.free_ports(addresses, 1)
         seeds.write_text("".join(f"{origin(site, port)}/\n" for site in range(SITES)))
         with nginx.serving([nginx.Listener(addresses, port, str(root), extra=_BY_NAME)], Path(scratch) / "nginx"):
-            samples = crawl(seeds, folder, [] if args.bandwidth == "-" else ["--bandwidth", args.bandwidth])
+            samples = crawl(
+                seeds, folder, args.quality, [] if args.bandwidth == "-" else ["--bandwidth", args.bandwidth]
+            )
         rows = progress(folder)
     (first, before), (last, after) = reached(rows, samples, FIRST), reached(rows, samples, LAST)
     grown = (after.crawler_bytes - before.crawler_bytes) / (last.known - first.known)

@@ -398,14 +398,14 @@ def test_a_resumed_crawl_keeps_its_scope(server: Served, tmp_path: Path, capsys:
         pytest.param([], False, marks=slow),
     ],
 )
-def test_a_note_says_that_quality_defaults_to_opic(
+def test_a_note_says_that_quality_is_computed_from_links_by_default(
     args: list[str], is_said: bool, server: Served, tmp_path: Path, capsys: Captured
 ) -> None:
-    """The quality is then OPIC's cash. A note says so, because a user who asked for quality may have meant another one."""
+    """A note says so, because a user who asked for quality may have meant another one."""
     run(["crawl", *server.seed_urls, "--allow-private", "--max-pages", "1", *args, "-o", str(tmp_path / "out")])
     noted = [line for line in capsys.readouterr().err.splitlines() if "page rank" in line]
     assert noted == is_said * [
-        "trapline: note: page rank 'quality' uses OPIC cash (--quality opic);"
+        "trapline: note: page rank 'quality' is computed from links (--quality opic-by-directory);"
         " for another quality, give --quality FILE or MODULE:FUNCTION"
     ]
 

@@ -14,6 +14,7 @@ from trapline.cli import run
 from trapline.crawler.engine.settings import CrawlSettings
 from trapline.graph import generate, load_graph, pagerank, save
 from trapline.strategies import pair
+from trapline.strategies.base.inputs import FROM_LINKS
 
 Captured = pytest.CaptureFixture[str]
 
@@ -96,7 +97,11 @@ def test_the_default_output_is_a_table(web: str, capsys: Captured) -> None:
 def test_a_crawl_without_options_is_that_of_the_live_crawl(web: str, capsys: Captured) -> None:
     assert run(["simulate", web, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["strategy"], found["page_rank"], found["quality"]) == ("crawl-ability", "opic", "PageRank")
+    assert (found["strategy"], found["page_rank"], found["quality"]) == (
+        "crawl-ability",
+        "opic-by-directory",
+        "PageRank",
+    )
     live = CrawlSettings().options(())
     shared = {name: value for name, value in asdict(live.rules).items() if name != "lease_s"}
     shared |= {"connections": live.connections, "quality": live.quality, "pause": live.pause_s, "robots": True}
@@ -260,8 +265,9 @@ def test_quality_orders_the_crawl_and_measures_it(web: str, tmp_path: Path, caps
     assert by_votes["quality"] == str(file)
     plain = result(capsys, web, "--strategy", "breadth-first", "--quality", str(file))
     assert by_votes["average_cumulative_quality"] > plain["average_cumulative_quality"]
-    cash = result(capsys, web, "--strategy", "quality", "--quality", "opic")
-    assert cash["curve"] == result(capsys, web, "--strategy", "opic")["curve"]
+    for source in FROM_LINKS:
+        from_links = result(capsys, web, "--strategy", "quality", "--quality", source)
+        assert from_links["curve"] == result(capsys, web, "--strategy", source)["curve"]
 
 
 def test_an_old_crawl_orders_a_new_one(web: str, capsys: Captured) -> None:

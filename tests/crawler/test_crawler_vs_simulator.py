@@ -16,17 +16,20 @@ import pytest
 from tests.crawler.virtual import VirtualWorld, crawled
 from tests.effort import sample
 from tests.frontier.worlds import ASKED, PAIRS, SEED, Rank
+from trapline.defaults import QUALITY, STRATEGY
 from trapline.frontier import Rules
 from trapline.frontier.core.visits import SLOT_BITS
 from trapline.graph import Graph, generate
 from trapline.servers.sampled import Servers
 from trapline.simulator import Network, constant_servers, simulate
-from trapline.strategies import Strategy, load_strategy, pair, strategies
+from trapline.strategies import Strategy, pair, strategies
+from trapline.strategies.base.choice import worded
 from trapline.strategies.base.inputs import default_rules
 from trapline.strategies.base.url_inputs import STATE_PAGES, first_pages
 
 COMPILED = not numba.config.DISABLE_JIT
-FEW = ["opic", "breadth-first", "batch-pagerank", "crawl-ability", "larger-sites-first"]
+DEFAULT = f"{QUALITY}+{STRATEGY}"
+FEW = [DEFAULT, "opic", "breadth-first", "batch-pagerank", "crawl-ability", "larger-sites-first"]
 
 
 class Conditions(NamedTuple):
@@ -124,9 +127,9 @@ def _fast(requests: np.ndarray) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-@pytest.mark.parametrize("name", sorted(strategies()) if COMPILED else sample(FEW, 3))
+@pytest.mark.parametrize("name", [*sorted(strategies()), DEFAULT] if COMPILED else sample(FEW, 3))
 def test_every_strategy_fetches_in_the_same_order(name: str, condition: str) -> None:
-    assert check(load_strategy(name), CONDITIONS[condition]) > 40
+    assert check(worded(name), CONDITIONS[condition]) > 40
 
 
 def random_conditions(chance: random.Random) -> Conditions:

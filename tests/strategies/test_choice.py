@@ -7,6 +7,7 @@ import pytest
 from trapline.errors import ConfigError
 from trapline.strategies import page_ranks, site_ranks, strategies
 from trapline.strategies.base.choice import live_strategy, split, with_halves, worded
+from trapline.strategies.base.inputs import FROM_LINKS
 
 SOURCE = Path(__file__).parents[2] / "src" / "trapline" / "strategies"
 
@@ -45,10 +46,10 @@ def test_page_rank_and_site_rank_are_replaced_independently() -> None:
     assert with_halves(whole, "depth", "performance").name == "depth x performance"
 
 
-@pytest.mark.parametrize("quality", ["opic", "zipf"])
+@pytest.mark.parametrize("quality", [*FROM_LINKS, "zipf"])
 def test_a_live_strategy_takes_its_quality_from_the_given_source(quality: str) -> None:
     chosen = live_strategy("quality+fifo", None, None, quality, has_history=False)
-    assert chosen.page.name == ("opic" if quality == "opic" else "quality")
+    assert chosen.page.name == (quality if quality in FROM_LINKS else "quality")
 
 
 def test_a_live_strategy_with_a_missing_input_is_refused() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.crawler.crawl_folder import simulated, write_crawl
 from tests.strategies.webs import graph_of
+from trapline.defaults import QUALITY
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
 from trapline.frontier.layout import RANK_LIMIT
@@ -16,6 +17,7 @@ from trapline.graph import Graph, LoadOptions, generate, load_graph, pagerank, s
 from trapline.graph.strings import StoredStrings
 from trapline.strategies import Strategy, load_strategy, page_ranks, pair, strategies
 from trapline.strategies.base.inputs import (
+    FROM_LINKS,
     INPUTS,
     CrawlHistory,
     check_inputs,
@@ -47,9 +49,9 @@ def quality(source: str, graph: Graph = WEB, seed: int = 0) -> list[float]:
 # Quality.
 
 
-def test_pagerank_is_that_of_the_graph_and_opic_has_no_values_beforehand() -> None:
+def test_pagerank_is_that_of_the_graph_and_what_links_say_has_no_values_beforehand() -> None:
     assert quality("pagerank") == RANK.tolist()
-    assert quality_values("opic", WEB, RANK, 0) is None
+    assert [quality_values(source, WEB, RANK, 0) for source in FROM_LINKS] == [None] * len(FROM_LINKS)
 
 
 def test_zipf_gives_each_value_1_over_i_once_in_an_order_by_seed() -> None:
@@ -158,12 +160,18 @@ def test_an_error_of_a_users_function_is_reported_in_one_line(source: str, says:
     assert says in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_with_opic_the_quality_is_the_cash() -> None:
+@pytest.mark.parametrize("source", FROM_LINKS)
+def test_a_quality_from_links_is_the_page_rank_of_that_name(source: str) -> None:
     for strategy in strategies().values():
-        by_cash = with_quality(strategy, "opic")
-        assert by_cash.site is strategy.site and by_cash.name == strategy.name
-        assert by_cash.page.name == ("opic" if strategy.page.name == "quality" else strategy.page.name)
+        from_links = with_quality(strategy, source)
+        assert from_links.site is strategy.site and from_links.name == strategy.name
+        assert from_links.page.name == (source if strategy.page.name == "quality" else strategy.page.name)
         assert with_quality(strategy, "pagerank") is strategy
+
+
+def test_the_default_quality_is_computed_from_links() -> None:
+    """A live crawl knows no other without a file of the user."""
+    assert QUALITY in FROM_LINKS
 
 
 # History.

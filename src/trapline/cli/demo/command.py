@@ -1,7 +1,7 @@
 """`trapline demo`: four strategies crawl one generated web on loopback, in several rounds; an HTML page compares them.
 
 All strategies get the same time, number of connections and politeness rules. The fetched pages are valued by the PageRank of the whole
-web, which no strategy knows: crawl-ability uses OPIC, as it would on the real web.
+web, which no strategy knows: crawl-ability takes the page rank that it has on the real web.
 """
 
 import shutil
@@ -16,6 +16,7 @@ from trapline.cli.demo.web import HURRY, VALUES_HEAD, as_served, servers_of, val
 from trapline.cli.options.values import count, seconds
 from trapline.cli.terminal.errors import INTERRUPTED
 from trapline.cli.terminal.progress import LIVE_CRAWL, compile_kernels, compile_ranks, step
+from trapline.defaults import QUALITY
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_text
 from trapline.terminal import say, say_text
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from trapline.report import CrawlRecord
     from trapline.testweb import Served
 
-PAGE_RANKS = {"breadth-first": None, "larger-sites-first": None, "performance": None, "crawl-ability": "opic"}
+PAGE_RANKS = {"breadth-first": None, "larger-sites-first": None, "performance": None, "crawl-ability": QUALITY}
 """The strategies, each with a page rank for those that would otherwise be given the true values of pages."""
 CONNECTIONS, DELAY_S, PER_CONNECTION = 48, 0.2, 10
 PAGE_S = 1.0  # time limit for one page: longer fetches are cut, so that a crawl ends on time

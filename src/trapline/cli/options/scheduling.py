@@ -171,15 +171,16 @@ def settings_of(policy: str, typed: Sequence[str], of_others: bool = False) -> d
 
 # Names are repeated here because importing strategies and policies would load numba for --help. A test compares them.
 STRATEGIES = (
-    "backlink-count, batch-pagerank, breadth-first, breadth-first-turn, crawl-ability, crawl-ability-and-delay, crawl-ability-"
-    " diminishing, depth, historical-opic-by-directory, historical-pagerank-omniscient, historical-pagerank-parent, historical-"
-    " pagerank-random, historical-pagerank-zero, larger-sites-first, mean-parent-quality, omniscient, opic, opic-by-directory,"
-    " parent-quality, partial-pagerank, performance, performance-and-delay, quality, quality-by-directory, random, random-sites"
+    "backlink-count, batch-pagerank, breadth-first, breadth-first-turn, crawl-ability, crawl-ability-and-delay,"
+    " crawl-ability-diminishing, depth, historical-opic-by-directory, historical-pagerank-omniscient,"
+    " historical-pagerank-parent, historical-pagerank-random, historical-pagerank-zero, larger-sites-first,"
+    " mean-parent-quality, omniscient, opic, opic-by-directory, parent-quality, partial-pagerank, performance,"
+    " performance-and-delay, quality, quality-by-directory, random, random-sites"
 )
 PAGE_RANKS = (
-    "backlink-count, batch-pagerank, depth, fifo, historical-opic-by-directory, historical-pagerank-omniscient, historical-"
-    " pagerank-parent, historical-pagerank-random, historical-pagerank-zero, mean-parent-quality, omniscient, opic, opic-by-"
-    " directory, parent-quality, partial-pagerank, quality, quality-by-directory, random"
+    "backlink-count, batch-pagerank, depth, fifo, historical-opic-by-directory, historical-pagerank-omniscient,"
+    " historical-pagerank-parent, historical-pagerank-random, historical-pagerank-zero, mean-parent-quality,"
+    " omniscient, opic, opic-by-directory, parent-quality, partial-pagerank, quality, quality-by-directory, random"
 )
 SITE_RANKS = (
     "crawl-ability, crawl-ability-and-delay, crawl-ability-diminishing, fifo, fifo-turn, larger-sites-first, performance,"

@@ -119,7 +119,7 @@ QUALITY = Section(
             "quality",
             (str, "NAME"),
             QUALITY_OF_A_CRAWL,
-            "Quality of pages: content, opic, opic-by-directory, pagerank, zipf, FILE or MODULE:FUNCTION. [opic-by-directory]",
+            "Source: content, opic, pagerank, zipf, FILE, MODULE:FUNCTION. [opic-by-directory]",
         ),
         (
             "--history",
