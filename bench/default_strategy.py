@@ -14,7 +14,6 @@ every page, which no crawl has.
 
 import argparse
 import math
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,11 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 from pyarrow import compute
-from strategies import Floats, Ground, _ground, _loaded
+from strategies import Floats, Ground, grounds
 
 from trapline import simulate
-from trapline.errors import ConfigError
-from trapline.graph import generate
 from trapline.refresh import estimate
 from trapline.strategies import opic
 
@@ -36,7 +33,6 @@ _WEBS = (
     "uci-ics-crawl", "ku-crawl-2016", "ku-crawl-2021b", "cs-stanford", "hollins", "gr0.California", "cnr-2000",
     "python-docs", "generated:100000:2000:1", "generated:300000:6000:1",
 )  # fmt: skip
-_GENERATED = "generated:"
 _DRAWS = 8
 _FIRST, _BEFORE, _NOW = "breadth-first", "crawl-ability, opic", "crawl-ability, opic-by-directory"
 
@@ -77,19 +73,6 @@ def less_one(folder: Path) -> str:
     file = folder / "opic_less_one.py"
     file.write_text(changed)
     return f"{file}+crawl-ability"
-
-
-def webs(names: list[str]) -> Iterator[Ground]:
-    folder = Path(os.environ.get("TRAPLINE_DATA", "."))
-    for name in names or _WEBS:
-        if name.startswith(_GENERATED):
-            pages, sites, seed = map(int, name.split(":")[1:])
-            yield _ground(f"generated, {pages // 1000}k", generate(pages, sites, seed=seed))
-            continue
-        try:
-            yield _ground(Path(name).name, _loaded(folder / name if (folder / name).exists() else Path(name)))
-        except ConfigError as error:
-            print(f"skipped: {error}", file=sys.stderr)
 
 
 def gained(web: Ground, one: Alternative, setting: tuple[int, float], draw: int) -> tuple[Floats, Floats]:
@@ -140,7 +123,7 @@ def main(names: list[str], draws: int, settings: int, why: bool) -> None:
         every = (*_DEFAULTS, *(reasons(Path(folder)) if why else ()))
         chosen = list(_SETTINGS[:settings])
         found: dict[tuple[str, tuple[int, float]], dict[str, Found]] = {}
-        for web in webs(names):
+        for web in grounds(names or _WEBS):
             for setting in chosen:
                 found[web.name, setting] = measured(web, every, setting, draws)
                 print(f"{web.name}, {_shown(setting)}: measured", file=sys.stderr, flush=True)

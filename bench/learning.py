@@ -11,19 +11,16 @@ the crawls fetch in time, under the conditions of `trapline crawl` (servers as m
 
 import argparse
 import math
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import strategies
 from pyarrow import compute
-from strategies import Ground, _ground, _loaded, crawl
+from strategies import Ground, crawl
 
 from trapline import simulate
-from trapline.errors import ConfigError
-from trapline.graph import generate
 from trapline.report.plot import dress, new_figure, plain, png_of
 from trapline.report.svg import COLOURS, look
 from trapline.simulator.metrics import average_cumulative_pagerank
@@ -41,10 +38,10 @@ _ORDERS = (
 )
 _PAPERS = _ORDERS[:5]
 _BY_TIME_SEEDS = 3
-_RECORDED = (
-    "uci-ics-crawl", "ku-crawl-2016", "ku-crawl-2021b", "cs-stanford", "hollins", "gr0.California", "cnr-2000",
+_WEBS = (
+    "uci-ics-crawl", "ku-crawl-2016", "ku-crawl-2021b", "cs-stanford", "hollins", "gr0.California", "cnr-2000", "python-docs",
+    *(f"generated:{pages}:{pages // 50}:{seed}" for pages in (20_000, 100_000) for seed in (1, 2, 3)),
 )  # fmt: skip
-_WEBS = [(pages, pages // 50, seed) for pages in (20_000, 100_000) for seed in (1, 2, 3)]
 _TERMS = {
     "without a(d)": {"OWN_WEIGHT": 0.0},
     "without a(f)": {"FOUND_WEIGHT": 0.0},
@@ -58,15 +55,8 @@ _TERMS = {
 }
 
 
-def grounds(paths: list[str]) -> Iterator[Ground]:
-    folder = Path(os.environ.get("TRAPLINE_DATA", "."))
-    for path in paths or [*(str(folder / name) for name in _RECORDED), "python-docs"]:
-        try:
-            yield _ground(Path(path).name, _loaded(Path(path)))
-        except ConfigError as error:
-            print(f"skipped: {error}", file=sys.stderr)
-    for pages, sites, seed in [] if paths else _WEBS:
-        yield _ground(f"generated, {pages // 1000}k, {seed}", generate(pages, sites, seed=seed))
+def grounds(names: list[str]) -> Iterator[Ground]:
+    return strategies.grounds(names or _WEBS)
 
 
 def changed(constants: dict[str, float], folder: Path) -> Strategy:

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 from learning import grounds
 from numpy.typing import NDArray
-from strategies import _OLD, Ground, crawl, older_crawl
+from strategies import OLD_SHARE, Ground, crawl, older_crawl
 
 from trapline.graph.exact import drawn
 from trapline.simulator.metrics import average_cumulative_pagerank
@@ -34,7 +34,7 @@ _WEBS = ("generated, 100k", "generated, 20k, 3")  # left out: they take long, or
 
 def by_directories(ground: Ground) -> CrawlHistory:
     directory = ground.inputs(load_strategy("opic-by-directory"))["directory_page"].astype(np.int64)
-    was = drawn(1, "old directories", ground.graph.pages)[directory] < _OLD
+    was = drawn(1, "old directories", ground.graph.pages)[directory] < OLD_SHARE
     return older_crawl(ground.graph, was, drawn(1, "old links", len(ground.graph.targets)) < _LINKS_KEPT)
 
 

@@ -12,9 +12,10 @@ thesis 4.3.2: 45 % of the pages were new).
 """
 
 import math
+import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,7 +42,7 @@ from trapline.strategies.base.inputs import CrawlHistory, default_rules, inputs_
 Floats = NDArray[np.float64]
 
 _PAGES_PER_SITE = 1_000  # for graphs without URLs
-_OLD = 0.55  # share of pages in the artificial old crawl
+OLD_SHARE = 0.55  # share of pages in the artificial old crawl
 _THESIS = PUBLISHED | HISTORICAL
 _REFERENCE = {
     "breadth-first": 0.635,
@@ -57,6 +58,7 @@ _REFERENCE = {
 _SEEDS = 20
 _ORDER_SEEDS = 10
 _GENERATED = "generated:"
+_WEB = f"{_GENERATED}50000:1000:1"
 
 
 class Ground(NamedTuple):
@@ -71,18 +73,19 @@ class Ground(NamedTuple):
         return inputs_for(strategy, self.graph, self.rank, self.rank, self.history, 0)
 
 
-def grounds(paths: list[str]) -> Iterator[Ground]:
-    for path in map(Path, paths or GRAPHS):
-        if path.name.startswith(_GENERATED):
-            pages, sites, seed = map(int, path.name.split(":")[1:])
-            yield _ground(f"generated, {pages:,} pages, seed {seed}", generate(pages, sites, seed=seed))
+def grounds(names: Iterable[str]) -> Iterator[Ground]:
+    """Yield the graphs of these names: generated:PAGES:SITES:SEED, a file or folder in TRAPLINE_DATA, or what `load_graph` reads."""
+    data = Path(os.environ.get("TRAPLINE_DATA", "."))
+    for name in names:
+        if name.startswith(_GENERATED):
+            pages, sites, seed = map(int, name.split(":")[1:])
+            yield _ground(f"generated, {pages // 1000}k, {seed}", generate(pages, sites, seed=seed))
             continue
+        path = data / name
         try:
-            yield _ground(path.name, _loaded(path))
+            yield _ground(path.name, _loaded(path if path.exists() else Path(name)))
         except ConfigError as error:
             print(f"skipped: {error}", file=sys.stderr)
-    if not paths:
-        yield _ground("generated", generate(50_000, 1_000, seed=1))
 
 
 def _loaded(path: Path) -> Graph:
@@ -98,7 +101,7 @@ def _ground(name: str, graph: Graph) -> Ground:
 
 
 def _history(graph: Graph) -> CrawlHistory:
-    return older_crawl(graph, drawn(1, "old crawl", graph.pages) < _OLD)
+    return older_crawl(graph, drawn(1, "old crawl", graph.pages) < OLD_SHARE)
 
 
 def older_crawl(graph: Graph, was: NDArray[np.bool_], was_link: NDArray[np.bool_] | None = None) -> CrawlHistory:
@@ -221,8 +224,8 @@ def delay_table(every: list[Ground]) -> None:
 
 def main(arguments: list[str]) -> None:
     compile_all()
-    paths = [argument for argument in arguments if argument != "--orders"]
-    every = list(grounds(paths))
+    names = [argument for argument in arguments if argument != "--orders"]
+    every = list(grounds(names or [*GRAPHS, _WEB]))
     if not every:
         print("no graph can be read; name one", file=sys.stderr)
         return

@@ -67,21 +67,11 @@ def _path(rng: Random, number: int) -> str:
     return f"/articles/{rng.randrange(FILES):02}/{'-'.join(rng.sample(_WORDS, 2))}-{number:05}.html"
 
 
-def crawl(seeds: Path, folder: Path, quality: str, options: list[str]) -> list[Sample]:
+def crawl(seeds: Path, folder: Path, options: list[str]) -> list[Sample]:
     """Run a crawl and sample its memory until it ends."""
-    args = [
-        "--quality",
-        quality,
-        "--delay",
-        "0",
-        "--connections",
-        str(SITES),
-        "--max-pages",
-        str(_PAGES),
-        "--allow-private",
-        "--quiet",
-    ]
-    crawler = subprocess.Popen(trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *args, *options))
+    fixed = f"--delay 0 --connections {SITES} --max-pages {_PAGES} --allow-private --quiet"
+    args = ["-o", str(folder), *fixed.split(), *options]
+    crawler = subprocess.Popen(trapline("crawl", "--seeds", str(seeds), *args))
     samples: list[Sample] = []
     ended = threading.Event()
     sampling = threading.Thread(target=_sample, args=(crawler.pid, samples, ended))
@@ -129,9 +119,8 @@ def main() -> None:
         [port] = nginx.free_ports(addresses, 1)
         seeds.write_text("".join(f"{origin(site, port)}/\n" for site in range(SITES)))
         with nginx.serving([nginx.Listener(addresses, port, str(root), extra=_BY_NAME)], Path(scratch) / "nginx"):
-            samples = crawl(
-                seeds, folder, args.quality, [] if args.bandwidth == "-" else ["--bandwidth", args.bandwidth]
-            )
+            bandwidth = [] if args.bandwidth == "-" else ["--bandwidth", args.bandwidth]
+            samples = crawl(seeds, folder, ["--quality", args.quality, *bandwidth])
         rows = progress(folder)
     (first, before), (last, after) = reached(rows, samples, FIRST), reached(rows, samples, LAST)
     grown = (after.crawler_bytes - before.crawler_bytes) / (last.known - first.known)

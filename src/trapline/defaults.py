@@ -5,9 +5,8 @@ They are the same everywhere, so that a comparison is about the crawl that the u
 """
 
 STRATEGY = "crawl-ability"
-QUALITY = (
-    "opic-by-directory"  # of the sources that a live crawl has without a file of the user, the better one: decision 064
-)
+# The better one of the sources that a live crawl has without a file of the user: docs/decisions/064
+QUALITY = "opic-by-directory"
 CONNECTIONS = 100  # r; cao fig. 4: no gain past 96
 DELAY_S = 15.0  # w; castillo04: under 15 s is impolite
 # k, and the pause between two pages of a visit: what a reader with a browser requests from a site before leaving it

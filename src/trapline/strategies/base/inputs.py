@@ -254,10 +254,14 @@ def drawn_from(old: Floats, names: list[bytes], seed: int) -> Floats:
     return old[places.astype(np.int64)]
 
 
-def relative_history(values: Floats, old: Floats) -> Floats:
+def mean_of(old: Floats) -> float:
+    """Return the mean of the values of an old crawl, above 0."""
+    return math.fsum(old) / max(len(old), 1) or 1.0
+
+
+def relative_history(values: Floats, mean: float) -> Floats:
     """Return values of an old crawl as multiples of their mean there; NOT_OLD stays as it is."""
-    mean = math.fsum(old) / max(len(old), 1)
-    return np.where(values < 0.0, NOT_OLD, values / (mean or 1.0))
+    return np.where(values < 0.0, NOT_OLD, values / mean)
 
 
 # ---- the inputs that a strategy needs
@@ -293,7 +297,7 @@ def inputs_for(
         "pagerank": lambda: pagerank,
         "history": lambda: history and history.page,
         "history_random": lambda: history and _drawn(history, graph, seed),
-        "history_relative": lambda: history and relative_history(history.page, history.old),
+        "history_relative": lambda: history and relative_history(history.page, mean_of(history.old)),
         "site_page": lambda: first_pages(graph.site),
     }
     return {name: given[name]() if name in given else _of_urls(name, graph) for name in strategy.page.inputs}

@@ -23,6 +23,7 @@ from trapline.strategies.base.inputs import (
     check_quality,
     drawn_from,
     file_values,
+    mean_of,
     negative_quality,
     old_values,
     relative_history,
@@ -75,6 +76,7 @@ def _old(old: dict[str, float], seed: int) -> dict[str, Values]:
     """Return the functions for the inputs from an old crawl. A new page gets NOT_OLD, or, as `history_random`, the value of an old page
     that is sampled by its URL."""
     old_ranks = np.sort(np.fromiter(old.values(), np.float64))
+    mean = mean_of(old_ranks)
 
     def sampled(urls: Sequence[str]) -> list[float]:
         samples = drawn_from(old_ranks, [url.encode() for url in urls], seed).tolist()
@@ -84,7 +86,7 @@ def _old(old: dict[str, float], seed: int) -> dict[str, Values]:
         return [old.get(url, NOT_OLD) for url in urls]
 
     def relative(urls: Sequence[str]) -> Floats:
-        return relative_history(np.array(values(urls)), old_ranks)
+        return relative_history(np.array(values(urls)), mean)
 
     return {"history": values, "history_random": sampled, "history_relative": relative}
 
