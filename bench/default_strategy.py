@@ -3,8 +3,8 @@
 The crawls have the defaults of `trapline crawl` but r and w: 10 or 200 connections, 15 s or 1 s of delay. Each strategy crawls the
 same draws of servers and chance (--draws, by default 8). Two measures, both relative to breadth-first with the same draw: the time
 until half of the PageRank is fetched, as a ratio (geometric mean over webs of the mean over draws; less is better), and the mean share
-of the PageRank over the time of the breadth-first crawl (mean over webs; more is better). A third table has, for each web, by how much
-the mean share of the default exceeds that of the default before, with its interval of 95 % over draws.
+of the PageRank over the time of the breadth-first crawl (mean over webs; more is better). Further tables have, for each web, by how much
+the mean share of the default exceeds that of the default before, with its interval of 95 % over draws, and the mean shares early.
 
 WEB is any graph that `trapline graph info` reads, a sample, or generated:PAGES:SITES:SEED; without one, the recorded graphs in
 TRAPLINE_DATA, the sample python-docs, and generated webs of 100,000 and 300,000 pages are used. --settings N uses the first N of the
@@ -34,6 +34,7 @@ _WEBS = (
     "python-docs", "generated:100000:2000:1", "generated:300000:6000:1",
 )  # fmt: skip
 _DRAWS = 8
+_EARLY = (0.01, 0.02, 0.05, 0.1, 0.25)  # of the time of the breadth-first crawl
 _FIRST, _BEFORE, _NOW = "breadth-first", "crawl-ability, opic", "crawl-ability, opic-by-directory"
 
 
@@ -48,6 +49,7 @@ class Found(NamedTuple):
 
     half: Floats  # ratio of times
     share: Floats
+    early: Floats  # shares of the PageRank, one row for each of _EARLY
 
 
 _DEFAULTS = (
@@ -100,16 +102,23 @@ def mean_share(end_s: Floats, share: Floats, until_s: float) -> float:
     return float(np.sum(np.diff(times) * share[within]) / until_s)
 
 
+def early_shares(end_s: Floats, share: Floats, until_s: float) -> Floats:
+    """Return the share that is fetched after each part of `until_s` in _EARLY."""
+    ended = np.searchsorted(end_s, np.array(_EARLY) * until_s, side="right")
+    return np.concatenate([[0.0], share])[ended]
+
+
 def measured(web: Ground, every: tuple[Alternative, ...], setting: tuple[int, float], draws: int) -> dict[str, Found]:
-    rows: dict[str, list[tuple[float, float]]] = {one.name: [] for one in every}
+    rows: dict[str, list[tuple[float, float, Floats]]] = {one.name: [] for one in every}
     for draw in range(1, draws + 1):
         reference_s, until_s = 1.0, 1.0
         for one in every:
             end_s, share = gained(web, one, setting, draw)
             if one.name == _FIRST:
                 reference_s, until_s = half_s(end_s, share), float(end_s[-1])
-            rows[one.name].append((half_s(end_s, share) / reference_s, mean_share(end_s, share, until_s)))
-    return {name: Found(*np.array(values).T) for name, values in rows.items()}
+            mean, early = mean_share(end_s, share, until_s), early_shares(end_s, share, until_s)
+            rows[one.name].append((half_s(end_s, share) / reference_s, mean, early))
+    return {name: Found(*(np.array(column).T for column in zip(*values, strict=True))) for name, values in rows.items()}
 
 
 def table(title: str, head: list[str], rows: Iterator[list[str]]) -> None:
@@ -140,6 +149,14 @@ def main(names: list[str], draws: int, settings: int, why: bool) -> None:
     for setting in chosen:
         rows = ([one.name, *(f"{found[web, setting][one.name].share.mean():.3f}" for web in known)] for one in every)
         table(f"Mean share of the PageRank over time: {_shown(setting)}", known, rows)
+
+    def early(name: str, setting: tuple[int, float]) -> list[str]:
+        of = np.mean([found[web, setting][name].early.mean(axis=1) for web in known], axis=0)
+        return [f"{share:.3f}" for share in of]
+
+    for setting in chosen:
+        title = f"Share of the PageRank early, by part of the time of the breadth-first crawl: {_shown(setting)}"
+        table(title, [f"{part:.0%}" for part in _EARLY], ([one.name, *early(one.name, setting)] for one in every))
 
     def lead(web: str, setting: tuple[int, float]) -> str:
         mine = found[web, setting]
