@@ -35,7 +35,7 @@ from trapline.refresh.policies.estimators import rate_of
 SHAPE = 0.5  # of the prior. A wide one: rates of pages differ by orders of magnitude, so the first crawls decide
 ENOUGH_PAGES = 10  # with fewer crawled pages the mean of the prior is the rate of all crawls together
 LEAST_S = 1.0  # shortest time between two crawls
-SERIES = 1e-4  # below this ratio of t to b the first term of the series is exact enough; the difference would be rounding error
+SERIES = 1e-4  # below this value of (a + 1) t / b the first term of the series is exact enough; the difference would be rounding error
 
 
 @shared
@@ -85,7 +85,7 @@ def expected_gain_s(a: float, b: float, t: float) -> float:
     >>> round(expected_gain_s(2.0, 1.0, 1.0), 3), round(expected_gain_s(1.0, 1.0, 1.0), 3)
     (0.25, 0.193)
     """
-    if t < SERIES * b:
+    if (a + 1.0) * t < SERIES * b:
         return 0.5 * a / b * t * t
     ratio, less = math.log1p(t / b), 1.0 - a
     longest = ratio if abs(less) < 1e-9 else math.expm1(less * ratio) / less
