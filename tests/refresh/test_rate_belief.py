@@ -85,6 +85,14 @@ def test_the_gain_is_the_mean_over_the_belief(a: float, ratio: float) -> None:
     assert expected_gain_s(a, b, ratio * b) == pytest.approx(naive.gain_s(a, b, ratio * b), rel=2e-3)
 
 
+@given(st.floats(-9.0, -3.0), RATIOS)
+def test_the_gain_has_no_jump_at_shape_1(power: float, ratio: float) -> None:
+    b = 5_000.0
+    at_1 = expected_gain_s(1.0, b, ratio * b)
+    for a in (1.0 - 10.0**power, 1.0 + 10.0**power):
+        assert expected_gain_s(a, b, ratio * b) == pytest.approx(at_1, rel=1e-4 + 10.0 ** (power + 1))
+
+
 @given(RATIOS)
 def test_a_belief_without_doubt_gains_what_cgm_gains(ratio: float) -> None:
     many, b = 1e7, 1e7 * 5_000.0

@@ -17,7 +17,7 @@ crawls are worth. They are multiplied by `age` before each crawl.
 
 What a crawl gains is the mean over the belief, not what it gains at the mean rate:
 
-    E[(1 / D) (1 - exp(-D t) (1 + D t))] = b ((b / (b + t))^(a - 1) - 1) / (1 - a) - t (b / (b + t))^a
+    E[(1 / D) (1 - exp(-D t) (1 + D t))] = ((b + t) q - b) / (1 - a) - t q,  q = (b / (b + t))^a
 
 A page of which little is known may change seldom. Its copy would then last long, so the mean over the belief is larger.
 Cost: O(1) per crawl and value, O(pages) per revision.
@@ -36,6 +36,7 @@ SHAPE = 0.5  # of the prior. A wide one: rates of pages differ by orders of magn
 ENOUGH_PAGES = 10  # with fewer crawled pages the mean of the prior is the rate of all crawls together
 LEAST_S = 1.0  # shortest time between two crawls
 SERIES = 1e-4  # below this value of (a + 1) t / b the first term of the series is exact enough; the difference would be rounding error
+NEAR_1 = 1e-6  # nearer to a = 1 the limit of the formula is more exact than the formula
 
 
 @shared
@@ -60,7 +61,7 @@ def seconds_of(s: PolicyView, page: int) -> float:
 def unlikely(a: float, b: float, t: float) -> float:
     """Return 1 - (b / (b + t))^a: the probability of a change within t seconds.
 
-    >>> unlikely(1.0, 3.0, 1.0)
+    >>> round(unlikely(1.0, 3.0, 1.0), 6)
     0.25
     """
     return -math.expm1(-a * math.log1p(t / b))
@@ -87,9 +88,11 @@ def expected_gain_s(a: float, b: float, t: float) -> float:
     """
     if (a + 1.0) * t < SERIES * b:
         return 0.5 * a / b * t * t
-    ratio, less = math.log1p(t / b), 1.0 - a
-    longest = ratio if abs(less) < 1e-9 else math.expm1(less * ratio) / less
-    return b * longest - t * math.exp(-a * ratio)
+    log_ratio, less = math.log1p(t / b), 1.0 - a
+    unchanged = math.exp(-a * log_ratio)
+    if abs(less) < NEAR_1:
+        return b * log_ratio - t * unchanged
+    return ((b + t) * unchanged - b) / less - t * unchanged
 
 
 @shared
