@@ -196,7 +196,7 @@ def test_damaged_logs_and_snapshots_are_refused(tmp_path: Path) -> None:
     made_with = about.read_text()
     about.write_text(made_with.replace('"columns": []', '"columns": ["silent", "signals or crawls"]'))
     with pytest.raises(
-        OtherVersionError, match="^[^\n]*: another version's numbers for policy 'cgm'; use the version that wrote it$"
+        OtherVersionError, match=r"^[^\n]*: another version's numbers for policy 'cgm'; use the version that wrote it$"
     ):
         Refresher.load(tmp_path / "a", policy_named("cgm"))
     about.write_text(made_with)
