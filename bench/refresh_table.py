@@ -125,7 +125,8 @@ def _level(table: Table, study: TraceStudy, level: str, shown: list[str]) -> Ite
         row(level, name, *(f"{binary} / {eq3}" for binary, eq3 in pairs))
     for at in capacities:
         ours = estimate(cells[OURS, at]["binary"])
-        table.against.append(_against(f"{study.trace.name} {level} {at:g}", at, cells))
+        if len(shown) > 1:
+            table.against.append(_against(f"{study.trace.name} {level} {at:g}", at, cells))
         best = max(shown, key=lambda name: estimate(cells[name, at]["binary"]).mean)
         behind = estimate(cells[best, at]["binary"]).mean - ours.mean
         rival = cells.get((RIVAL, at), cells[OURS, at])
