@@ -3,8 +3,8 @@
 All policies of a seed run in the same world; differences are judged seed by seed (lab/paper.py). The output is Markdown.
 "Ours" is the policy residual-life.
 
-levels     every policy at every level and capacity: is ours first, or within its interval of the first? Is it ahead of xu on
-           both measures?
+levels     every policy at every level and capacity: is ours first, or within its interval of the first? Is it ahead of each
+           other one seed by seed? Is it ahead of xu on both measures?
 shares     ours by the share of super pages, where half of the others are normal, half smart: does it rise?
 precision  ours by the precision of schedules, with wrong points moved or added: is it never below signals alone?
 pings      by precision and recall of signals: is ours never below ncis, cgm, and itself without signals?
@@ -50,6 +50,8 @@ class Table:
     def __init__(self, args: argparse.Namespace, progress: Progress) -> None:
         self.args, self._progress, self._done = args, progress, 0
         self.found: list[dict[str, Any]] = []
+        # Of each cell of `levels`: what it is, and the worst verdict of ours against another policy
+        self.against: list[tuple[str, str]] = []
 
     def studies(self, traces: list[Trace]) -> Iterator[TraceStudy]:
         for trace in traces:
@@ -93,6 +95,7 @@ def difference(judged: PaperClaim) -> str:
 
 def levels(table: Table, traces: list[Trace]) -> None:
     verdicts: list[tuple[str, bool, bool, bool]] = []
+    table.against.clear()
     for study in table.studies(traces):
         print(f"\n**{study.trace.name}**\n")
         heading("level", "policy", *(f"{capacity:g}" for capacity in table.args.capacities))
@@ -104,6 +107,10 @@ def levels(table: Table, traces: list[Trace]) -> None:
     lost = [name for name, *_, ahead in verdicts if not ahead]
     print(f"\n- {OURS} first in {sum(first for _, first, *_ in verdicts)} of {len(verdicts)}", end="")
     print(f"; within its interval of the first: {'; '.join(within) or 'none'}; behind: {'; '.join(behind) or 'none'}")
+    for verdict, what in ((HOLDS, "ahead of each other policy"), (UNDECIDED, "tied"), (FAILS, "behind")):
+        where = [cell for cell, found in table.against if found == verdict]
+        shown_cells = "" if verdict == HOLDS else f": {'; '.join(where) or 'none'}"
+        print(f"- seed by seed {what} in {len(where)} of {len(table.against)}{shown_cells}")
     if RIVAL not in table.args.policies:
         return
     print(f"- ahead of {RIVAL} on both measures in {len(verdicts) - len(lost)} of {len(verdicts)}", end="")
@@ -118,12 +125,22 @@ def _level(table: Table, study: TraceStudy, level: str, shown: list[str]) -> Ite
         row(level, name, *(f"{binary} / {eq3}" for binary, eq3 in pairs))
     for at in capacities:
         ours = estimate(cells[OURS, at]["binary"])
+        if len(shown) > 1:
+            table.against.append(_against(f"{study.trace.name} {level} {at:g}", at, cells))
         best = max(shown, key=lambda name: estimate(cells[name, at]["binary"]).mean)
         behind = estimate(cells[best, at]["binary"]).mean - ours.mean
         rival = cells.get((RIVAL, at), cells[OURS, at])
         ahead = all(estimate(cells[OURS, at][m]).mean > estimate(rival[m]).mean for m in MEASURES)
         where = f"{study.trace.name} {level} {at:g} ({best} +{behind:.3f}, interval {ours.ci or 0.0:.3f})"
         yield where, best == OURS, behind <= (ours.ci or 0.0), ahead
+
+
+def _against(where: str, at: float, cells: dict[tuple[str, float], Samples]) -> tuple[str, str]:
+    """Judge whether ours is ahead of each other policy, by the differences of the same seeds; return the worst verdict and where."""
+    others = [(name, values["binary"]) for (name, capacity), values in cells.items() if capacity == at and name != OURS]
+    judged = [(name, more(cells[OURS, at]["binary"], values)) for name, values in others]
+    name, worst = min(judged, key=lambda one: (WORST_FIRST.index(one[1].verdict), one[0] == "ncis"))
+    return f"{where} ({name} {difference(worst)})", worst.verdict
 
 
 def shares(table: Table, traces: list[Trace]) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.refresh.live_refresher import STARTED, open_frontier
 from trapline.compiled.jit import DISABLED
-from trapline.errors import ConfigError
+from trapline.errors import ConfigError, OtherVersionError
 from trapline.frontier import Frontier
 from trapline.refresh import Policy, Refresher, RefreshRules, all_policies, policy_named
 from trapline.refresh.core import kernels
@@ -193,6 +193,13 @@ def test_damaged_logs_and_snapshots_are_refused(tmp_path: Path) -> None:
     refresher.save(tmp_path / "a")
     with pytest.raises(ConfigError, match="made with columns"):
         Refresher.load(tmp_path / "a", policy_named("cgm").with_options(estimator="mle"))
+    made_with = about.read_text()
+    about.write_text(made_with.replace('"columns": []', '"columns": ["silent", "signals or crawls"]'))
+    with pytest.raises(
+        OtherVersionError, match=r"^[^\n]*: another version's numbers for policy 'cgm'; use the version that wrote it$"
+    ):
+        Refresher.load(tmp_path / "a", policy_named("cgm"))
+    about.write_text(made_with)
     columns = tmp_path / "a" / "columns.npy"
     columns.write_bytes(columns.read_bytes()[:-1] + b"\1")
     with pytest.raises(ConfigError, match="the checksum does not match"):

@@ -79,4 +79,9 @@ def _check(saved: Saved, policy: Policy) -> None:
         raise OtherVersionError(
             f"{saved.place}: refresh snapshot format {found}; this version reads {FORMAT}: use the version that wrote it"
         )
-    saved.check_made_with(policy=policy.name, columns=list(policy.kept))
+    saved.check_made_with(policy=policy.name)
+    if saved.about.get("options") == dict(policy.options) and saved.about.get("columns") != list(policy.kept):
+        raise OtherVersionError(
+            f"{saved.place}: another version's numbers for policy {policy.name!r}; use the version that wrote it"
+        )
+    saved.check_made_with(columns=list(policy.kept))

@@ -27,12 +27,13 @@ from trapline.refresh.policies.trust import believed, precision, signal_rate
 
 # Columns. SILENT: the probability that there was an update at a published point without a signal (-1: a page without signals, see
 # above). The others are aged sums. Of a page with signals: SIGNALS received, UNSIGNALLED updates, SIGNALLED updates that a signal
-# could have announced, TRUE signals. Of a page without signals: crawls, crawls that found something new, seconds between the crawls.
+# could have announced, TRUE signals. Of a page without signals: the changes, and the seconds, that its crawls are worth
+# (rate_belief.py).
 SILENT, SIGNALS, UNSIGNALLED, SIGNALLED, TRUE = range(5)
-CRAWLS, CHANGES, WATCHED_S = SIGNALS, UNSIGNALLED, SIGNALLED
-COLUMNS = ("silent", "signals or crawls", "untold or changes", "told or seconds", "true signals")
-# Totals over all pages: UNSIGNALLED and SIGNALLED, as above.
-ALL_UNSIGNALLED, ALL_SIGNALLED = range(2)
+CHANGES, WATCHED_S = SIGNALS, UNSIGNALLED
+COLUMNS = ("silent", "signals or changes", "untold or seconds", "told", "true signals")
+# Totals over all pages: UNSIGNALLED and SIGNALLED, as above; the mean change rate of pages without signals (rate_belief.py).
+ALL_UNSIGNALLED, ALL_SIGNALLED, MEAN_RATE = range(3)
 ODDS, ODDS_WEIGHT = 0.2, 2.0  # o before anything is learned, and the number of updates that this prior counts for
 PRIOR_WEIGHT = 4.0  # number of signals, or updates, that the prior from other pages counts for
 

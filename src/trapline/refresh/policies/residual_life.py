@@ -22,11 +22,11 @@ stale  the share of that which a crawl gains, given the uncertainty whether the 
 kappa  0: for binary freshness. More: pages that have been stale for long (since t_1) come earlier, which helps a measure
        that falls with age.
 
-Without signals V is the index of `cgm`. Its rate is learned from crawls of which the k-th last counts age^k, because pages
-are busy for a while and then quiet.
+Without signals V is the index of `cgm`, as the mean over a belief about the change rate (rate_belief.py). Of the crawls that it
+is learned from, the k-th last counts age^k, because pages are busy for a while and then quiet.
 Cost: O(1) per event, O(pages) per revision. The first revision comes after half as many slots and signals as there are pages,
 the others whenever the number of slots and signals has grown by a quarter.
-Source: docs/decisions/027-residual-life.md; R from Gittins 1979, `stale` from Busa-Fekete et al. 2025.
+Source: docs/decisions/027-residual-life.md and 066-rate-belief.md; R from Gittins 1979, `stale` from Busa-Fekete et al. 2025.
 """
 
 import math
@@ -35,11 +35,8 @@ from trapline.compiled.jit import shared
 from trapline.refresh.core.evidence import SAME_S
 from trapline.refresh.core.layout import CERTAIN, NORMAL, PolicyView
 from trapline.refresh.policies.belief import (
-    CHANGES,
     COLUMNS,
-    CRAWLS,
     SILENT,
-    WATCHED_S,
     begin_anew,
     is_begun,
     learn_from_crawl,
@@ -48,8 +45,15 @@ from trapline.refresh.policies.belief import (
     true_share,
     unsignalled_odds,
 )
-from trapline.refresh.policies.estimators import access_rate, lost, rate_of
+from trapline.refresh.policies.estimators import access_rate, lost
 from trapline.refresh.policies.gaps import by_gaps_s, by_points_s, has_points, learn_gaps, note_gap
+from trapline.refresh.policies.rate_belief import (
+    changes_of,
+    expected_gain_s,
+    learn_prior_mean,
+    learn_rate,
+    seconds_of,
+)
 from trapline.refresh.policies.trust import kept_share, signal_rate
 from trapline.refresh.policy import Policy, rule
 
@@ -69,15 +73,6 @@ def stale_share(s: PolicyView, page: int, now: float, rate: float, pi: float, o:
 
 
 @shared
-def own_rate(s: PolicyView, page: int) -> float:
-    """Return the changes per second of a page without signals."""
-    if not is_begun(s, page):
-        return rate_of(s, 0.0, 0.0, 0.0)
-    own = s.columns[page]
-    return rate_of(s, own[CRAWLS], own[CHANGES], own[WATCHED_S])
-
-
-@shared
 def gained_s(s: PolicyView, lasting: float, known: float) -> float:
     """Return the seconds until the copy is stale again or would have been crawled anyway, whichever comes first; both as Poisson events."""
     return 1.0 / (1.0 / lasting + 2.0 * known * s.run[0].slots_per_s / len(s.page))
@@ -89,7 +84,7 @@ def value(s: PolicyView, page: int, now: float) -> float:
     p = s.page[page]
     mu, t = access_rate(s, page, now), now - p.crawled_s
     if p.level == NORMAL:
-        gain = mu * lost(own_rate(s, page), t)
+        gain = mu * expected_gain_s(changes_of(s, page), seconds_of(s, page), t)
     else:
         pi, o, rate = true_share(s, page), unsignalled_odds(s, page), signal_rate(s, page, now)
         lasting = by_gaps_s(s, page, now, rate, pi * (1.0 + o))
@@ -128,19 +123,17 @@ def on_point(s: PolicyView, page: int, now: float) -> float:
 def on_crawl(s: PolicyView, page: int, now: float) -> float:
     if not is_begun(s, page):
         begin_anew(s, page)
-    own, age = s.columns[page], s.option[AGE]
     if s.page[page].level == NORMAL:
-        own[CRAWLS] = age * own[CRAWLS] + 1.0
-        own[CHANGES] = age * own[CHANGES] + s.run[0].changed
-        own[WATCHED_S] = age * own[WATCHED_S] + now - s.page[page].crawled_s
+        learn_rate(s, page, now, s.option[AGE])
     else:
-        learn_from_crawl(s, page, now, age)
+        learn_from_crawl(s, page, now, s.option[AGE])
     return 0.0
 
 
 @rule
 def on_revision(s: PolicyView, page: int, now: float) -> float:
     learn_gaps(s, now)
+    learn_prior_mean(s)
     return 0.0
 
 
