@@ -67,6 +67,10 @@ class SeenTable:
     def __len__(self) -> int:
         return int(self._head[COUNT])
 
+    @property
+    def key(self) -> bytes:
+        return bytes(self._table.head[KEY_0:].tobytes())
+
     def fingerprints(self, urls: Sequence[str]) -> Array:
         """Return the fingerprints of the URLs as int64."""
         texts = [url.encode() for url in urls]
@@ -227,3 +231,14 @@ class Lookup:
         if fingerprint and (page < 0 or fingerprint != found_by):
             slot = fingerprint & (len(self._desk.met) - 1)
             self._desk.met[slot], self._desk.met_pages[slot] = fingerprint, page
+
+    def remember_all(self, fingerprints: Array, page: int) -> None:
+        """Remember one result, NO_PAGE or less, for links with these fingerprints."""
+        known = fingerprints[fingerprints != 0]
+        slots = known & (len(self._desk.met) - 1)
+        self._desk.met[slots], self._desk.met_pages[slots] = known, page
+
+    def fingerprints_at(self, places: Sequence[int]) -> list[int]:
+        """Return the fingerprints of these links of the last call of `find`."""
+        found: list[int] = self._desk.fingerprints[places].tolist()
+        return found
