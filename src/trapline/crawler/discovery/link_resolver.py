@@ -19,7 +19,7 @@ import numpy as np
 
 from trapline.crawler.discovery.extra_pages import ExtraPages
 from trapline.crawler.discovery.scope import REASONS, Scope
-from trapline.crawler.discovery.seen import NO_PAGE, UNKNOWN, Lookup, SeenTable
+from trapline.crawler.discovery.seen import LINKS_ELSEWHERE, NO_PAGE, UNKNOWN, Lookup, SeenTable
 from trapline.crawler.discovery.sites import Site, Sites
 from trapline.crawler.discovery.url_store import UrlStore
 from trapline.crawler.engine.records import FULL, TOO_MANY
@@ -44,7 +44,7 @@ _REJECTED = {reason: NO_PAGE - 1 - number for number, reason in enumerate((*REAS
 _REASON = {number: reason for reason, number in _REJECTED.items()}
 _FOREIGN = min(_REJECTED.values()) - 1  # another partition owns the page
 _UNSETTLED = _FOREIGN - 1  # the owner is not known yet: for now the page counts as foreign, which is not remembered
-_SENT = _UNSETTLED - 1  # minus p: partition p owns the page, and was sent its URL in this run
+_SENT = LINKS_ELSEWHERE  # minus p: partition p owns the page, and was sent its URL in this run
 _MOST_FOREIGN_SITES = 1 << 16  # to remember: they only save time
 _LOOKUP_SLOTS = 1 << 20  # of a partition, which remembers the URLs that it has sent
 
@@ -99,9 +99,10 @@ class LinkResolver:
         """Resolve the links of the page at `url`. `base`: the base URL that the page declares (<base>); "": none. `wants_urls`:
         return the URLs of all pages of other partitions, also of those whose owners have them."""
         base_url = (canonical(base, url) or url) if base else url
-        pages, are_distinct = self._lookup.find(links, base_url.encode(), not self._moved)
-        if are_distinct:
-            return ResolvedLinks(pages.copy())
+        wants_urls = wants_urls and self._owns is not None
+        pages, elsewhere = self._lookup.find(links, base_url.encode(), not (self._moved or wants_urls))
+        if elsewhere >= 0:
+            return _with_further(pages, self._lookup.elsewhere(elsewhere)) if elsewhere else ResolvedLinks(pages.copy())
         found: list[int] = pages.tolist()
         for at in self.extra_pages.among(found):
             found[at] = self._page_of_extra(found[at])
@@ -125,11 +126,7 @@ class LinkResolver:
     def _further(self, pages: list[int]) -> dict[int, int]:
         """Return the owners of pages whose URLs they have, by fingerprint. No URL is made."""
         places = [at for at, page in enumerate(pages) if page <= _SENT]
-        owners = (_SENT - pages[at] for at in places)
-        found = dict(zip(self._lookup.fingerprints_at(places), owners, strict=True))
-        if len(found) > MOST_NEW:
-            self._rejected_links[TOO_MANY] += len(found) - MOST_NEW
-        return found if len(found) <= MOST_NEW else dict(islice(found.items(), MOST_NEW))
+        return dict(zip(self._lookup.fingerprints_at(places), (_SENT - pages[at] for at in places), strict=True))
 
     def _foreign(
         self,
@@ -143,10 +140,11 @@ class LinkResolver:
         """Return the URLs of links to other partitions, each once, without those of `further`. Those that are not in `made` are made
         anew here, because the lookup remembers of such a link only that it is foreign."""
         places = [at for at, page in enumerate(pages) if page <= _FOREIGN and (wants_all or page > _SENT)]
-        if all(at in made for at in places):
-            urls = dict.fromkeys(made[at] for at in places)
-        else:
-            urls = self._foreign_urls(links, places, base)
+        urls = (
+            dict.fromkeys(made[at] for at in places)
+            if all(at in made for at in places)
+            else self._foreign_urls(links, places, base)
+        )
         if further:  # a link in another spelling may lead to one of its pages
             fingerprints = self._seen.fingerprints(list(urls)).tolist()
             return [url for url, found in zip(urls, fingerprints, strict=True) if found not in further]
@@ -484,6 +482,16 @@ class LinkResolver:
             if own is not None:
                 delay_s, k, pages = own.delay_s, own.per_connection, own.max_pages
                 self._frontier.set_site(number, now, delay_s=delay_s, per_connection=k, pages=pages)
+
+
+def _with_further(pages: Array, fingerprints: list[int]) -> ResolvedLinks:
+    """Return the targets of the links of a page, none of which needs a URL. `pages`: the distinct pages, and then the number of the link
+    with each fingerprint."""
+    distinct = len(pages) - len(fingerprints)
+    further = dict(zip(fingerprints, (_SENT - pages[distinct:]).tolist(), strict=True))
+    found = np.full(distinct + len(further), ELSEWHERE, np.int32)
+    found[:distinct] = pages[:distinct]
+    return ResolvedLinks(found, (), further)
 
 
 def _state_pages(frontier: Frontier, url_store: UrlStore) -> dict[str, StatePages]:
