@@ -5,11 +5,11 @@ The URL of a page is sent once, in a `LinkRow`. Further links to the page have t
 eight bytes, in `FurtherLinks`. All numbers are columns, so that no code runs for a single row. URLs are sorted, so that they compress
 well.
 
-    magic "TLB2" | flags (1: with shares) | compressed: number of URLs, number of fingerprints (uint32 each), then the columns
-    of the URLs: lengths in bytes, depths (uint16 each), links (uint32), shares (float64), text
-    of the fingerprints: fingerprints (int64), depths (uint16), links (uint32), shares (float64)
+    magic "TLB2" | flags (1: with shares, 2: with wide numbers) | compressed: number of URLs, number of fingerprints (uint32 each), then
+    of the URLs: lengths in bytes, depths, links (uint8, or uint32 if they are wide), shares (float64), text
+    of the fingerprints: fingerprints (int64), depths, links (uint32 each), shares (float64)
 
-All numbers are little-endian.
+All numbers are little-endian. Most batches are small and have small numbers, which zstd alone does not shrink to a byte.
 
 Batches of earlier versions ("TLB1") are read too: a crawl that is resumed may have some on its disk. Their URLs are front-coded: each is
 the length of the prefix that it shares with the one before, and its rest. Their numbers are varints: seven bits per byte, the low ones
@@ -33,9 +33,10 @@ T = TypeVar("T")
 MAGIC, _FIRST_MAGIC = b"TLB2", b"TLB1"
 BATCH_BYTES = 1 << 20  # of URLs and files in one message batch, unless a single item has more
 MOST_BYTES = 64 << 20  # limit of the decompressed size: a batch comes from another process, and is not trusted
-_WITH_SHARES = 1
+_WITH_SHARES, _WIDE = 1, 2
 _SHARE, _COUNTS = struct.Struct("<d"), struct.Struct("<II")
-_FURTHER = tuple(map(np.dtype, ("<i8", "<u2", "<u4", "<f8")))  # fingerprints, depths, links, shares
+_NUMBERS = ("B", "I")  # as struct writes them: narrow, wide
+_FURTHER = tuple(map(np.dtype, ("<i8", "<u4", "<u4", "<f8")))  # fingerprints, depths, links, shares
 
 
 class LinkRow(NamedTuple):
@@ -77,34 +78,40 @@ def encode(rows: Iterable[LinkRow], further: FurtherLinks = NO_LINKS) -> bytes:
     count = len(ordered)
     urls, links, depths, shares = zip(*ordered, strict=True) if ordered else ((), (), (), ())
     has_shares = any(shares) or bool(further.shares.any())
+    numbers = (*map(len, urls), *depths, *links)
+    is_wide = max(numbers, default=0) > 255
     columns = [
         _COUNTS.pack(count, further.size),
-        struct.pack(f"<{2 * count}H{count}I", *map(len, urls), *depths, *links),
+        struct.pack(f"<{3 * count}{_NUMBERS[is_wide]}", *numbers),
         struct.pack(f"<{count}d", *shares) if has_shares else b"",
         *urls,
     ]
     if further.size:
-        found = zip(further[: 4 if has_shares else 3], _FURTHER, strict=False)
-        columns += [column.astype(numbers).tobytes() for column, numbers in found]
-    return MAGIC + bytes([_WITH_SHARES if has_shares else 0]) + packed(b"".join(columns))
+        more = zip(further[: 4 if has_shares else 3], _FURTHER, strict=False)
+        columns += [column.astype(kind).tobytes() for column, kind in more]
+    return MAGIC + bytes([has_shares * _WITH_SHARES | is_wide * _WIDE]) + packed(b"".join(columns))
 
 
 def decode(data: bytes) -> LinkBatch:
     """Return the contents of a batch. Raises `ConfigError` if the bytes are not a batch of links."""
-    if data[:4] not in (MAGIC, _FIRST_MAGIC) or len(data) < 5 or data[4] > _WITH_SHARES:
+    if data[:4] not in (MAGIC, _FIRST_MAGIC) or len(data) < 5 or data[4] > _WITH_SHARES | _WIDE:
         raise ConfigError(
             "a message batch is not a batch of URLs, or another version wrote it: run the same version in all partitions"
         )
     try:
-        body, has_shares = unpacked(data[5:]), bool(data[4])
-        return _columns(body, has_shares) if data[:4] == MAGIC else LinkBatch(_rows(body, has_shares), NO_LINKS)
+        body, has_shares = unpacked(data[5:]), bool(data[4] & _WITH_SHARES)
+        return (
+            _columns(body, has_shares, bool(data[4] & _WIDE))
+            if data[:4] == MAGIC
+            else LinkBatch(_rows(body, has_shares), NO_LINKS)
+        )
     except (zstandard.ZstdError, IndexError, ValueError, struct.error) as error:
         raise ConfigError(f"a batch of URLs is damaged: {error}") from error
 
 
-def _columns(body: bytes, has_shares: bool) -> LinkBatch:
+def _columns(body: bytes, has_shares: bool, is_wide: bool) -> LinkBatch:
     count, further = _COUNTS.unpack_from(body)
-    numbers = struct.Struct(f"<{2 * count}H{count}I")
+    numbers = struct.Struct(f"<{3 * count}{_NUMBERS[is_wide]}")
     found = numbers.unpack_from(body, _COUNTS.size)
     at = _COUNTS.size + numbers.size
     shares: Sequence[float] = (0.0,) * count
