@@ -1,8 +1,12 @@
 """Compares the processor time per page of one process with that of several: python bench/live/partitions.py
 
-nginx serves the pages of `make bench-live`, every tenth link of which leads to another site. One process and several crawl them in
-turn, to the last page; ratios are computed within a round. The second table says who was idle in the crawls by several processes, and
-why: the share of the crawl in which each process used a core, and what its connections did meanwhile.
+nginx serves the pages of `make bench-live`, three links of which lead to other sites. One process and several crawl them in turn, to the
+last page. What they use between a tenth and nine tenths of the pages is compared within a round. The second table says who was idle in
+the crawls by several processes, and why: the share of the crawl in which each process used a core, and what its connections did
+meanwhile.
+
+Two hyperthreads of one core that both work take longer for the same work, and several processes keep more of them busy. --core runs
+everything on one, so that processor times are comparable; pages/s are then not.
 """
 
 import argparse
@@ -12,14 +16,15 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
-from contestants import CONNECTIONS, Contestant, contestants, trapline
+from contestants import CONNECTIONS, Contestant, Ended, Result, trapline
 from ending import end_in_order
 from processor import descendants, processor_s
 from run import Measured, Web, measure, served
 
+from trapline.crawler.files.layout import connect
 from trapline.crawler.files.status_file import read_status
 
 _EVERY_S = 0.1
@@ -77,15 +82,24 @@ def contestant(processes: int, trace: Trace) -> Contestant:
         args = f"--connections {CONNECTIONS} --delay 0 --allow-private --quiet"
         return trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *order, *args.split())
 
-    return Contestant(f"{processes} processes", False, command, contestants()[2].result)
+    return Contestant(f"{processes} processes", False, command, middle)
+
+
+def middle(ended: Ended) -> Result:
+    """Return the part of the crawl between a tenth and nine tenths of its pages. Processes do not start and end there."""
+    with closing(connect(ended.folder)) as database:
+        rows = database.execute("select at, pages from progress order by at").fetchall()
+    total = rows[-1][1]
+    first = next(row for row in rows if row[1] >= total / 10)
+    last = next(row for row in rows if row[1] >= total * 9 / 10)
+    return Result(last[1] - first[1], first[0], last[0] - first[0], str(total))
 
 
 def crawled(web: Web, server: int, processes: int, trace: Trace) -> Measured:
     found = measure(contestant(processes, trace), web, server)
-    if found is None or found.result.pages != web.pages:
-        sys.exit(
-            f"the crawl by {processes} processes fetched {found.result.pages if found else 0:,} of {web.pages:,} pages"
-        )
+    total = int(found.result.remarks) if found else 0
+    if found is None or total != web.pages:
+        sys.exit(f"the crawl by {processes} processes fetched {total:,} of {web.pages:,} pages")
     return found
 
 
@@ -120,8 +134,11 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2, help="number of processes to compare with one [2]")
     parser.add_argument("--pages-per-site", type=int, default=300, help="pages on each of the 100 sites [300]")
     parser.add_argument("--repeats", type=int, default=5, help="number of rounds [5]")
+    parser.add_argument("--core", type=int, help="run crawls and nginx on this core alone")
     args = parser.parse_args()
     end_in_order()
+    if args.core is not None:
+        os.sched_setaffinity(0, {args.core})
     alone, together, traces = [], [], []
     with tempfile.TemporaryDirectory() as folder, served(Path(folder), args.pages_per_site, _SMALL) as (webs, server):
         crawled(webs[False], server, 1, Trace())  # brings the pages into the file system's cache

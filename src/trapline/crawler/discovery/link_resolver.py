@@ -120,8 +120,8 @@ class LinkResolver:
                     self._rejected_links[_REASON[page]] += 1
             self._rejected_links.update({TOO_MANY: found.count(UNKNOWN)} if UNKNOWN in found else {})
             found = [page for page in found if page >= 0]
-        elsewhere = [ELSEWHERE] * (len(foreign) + len(further))
-        return ResolvedLinks(np.array([*dict.fromkeys(found), *elsewhere], np.int32), foreign, further)
+        others = [ELSEWHERE] * (len(foreign) + len(further))
+        return ResolvedLinks(np.array([*dict.fromkeys(found), *others], np.int32), foreign, further)
 
     def _further(self, pages: list[int]) -> dict[int, int]:
         """Return the owners of pages whose URLs they have, by fingerprint. No URL is made."""
