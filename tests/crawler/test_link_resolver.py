@@ -373,7 +373,7 @@ def test_a_page_sends_a_bounded_number_of_foreign_links(monkeypatch: pytest.Monk
     world = own_world("http://a.org")
     links = Links.of([f"http://other.org/{n}" for n in range(5)])
     for _ in range(3):  # the last time all are known to be foreign
-        pages, foreign = world.link_resolver.pages_of(HOME, "", links, 0.0)
+        pages, foreign, _ = world.link_resolver.pages_of(HOME, "", links, 0.0)
         assert list(foreign) == ["http://other.org/0", "http://other.org/1"]
         assert pages.tolist() == [ELSEWHERE] * 2
     assert world.rejected_links == {TOO_MANY: 3 + 3 + 3}
@@ -396,7 +396,7 @@ def test_foreign_links_are_recognized_every_time() -> None:
     world = own_world("http://a.org")
     hrefs = ["/b", "http://other.org/x", "http://other.org/x#top", "http://other.org/y", "http://third.org/", "/b"]
     for _ in range(2):  # the second time they are in the memory
-        pages, foreign = world.link_resolver.pages_of(HOME, "", Links.of(hrefs), 0.0)
+        pages, foreign, _ = world.link_resolver.pages_of(HOME, "", Links.of(hrefs), 0.0)
         assert list(foreign) == ["http://other.org/x", "http://other.org/y", "http://third.org/"]
         assert pages.tolist()[1:] == [ELSEWHERE] * 3
         assert world.url_store.urls(pages.tolist()[:1]) == ["http://a.org/b"]
@@ -406,7 +406,7 @@ def test_foreign_links_are_recognized_every_time() -> None:
 
 def test_relative_links_of_a_page_with_a_foreign_base_are_foreign() -> None:
     world = own_world("http://a.org")
-    pages, foreign = world.link_resolver.pages_of(
+    pages, foreign, _ = world.link_resolver.pages_of(
         HOME, "http://other.org/d/", Links.of(["x", "../y", "http://a.org/z"]), 0.0
     )
     assert list(foreign) == ["http://other.org/d/x", "http://other.org/y"]
@@ -416,14 +416,14 @@ def test_relative_links_of_a_page_with_a_foreign_base_are_foreign() -> None:
 def test_links_to_sites_that_moved_are_foreign_even_if_their_pages_are_known() -> None:
     world = own_world("http://a.org", "http://b.org")
     hrefs = ["/b", "http://b.org/x", "http://b.org/x#top", "HTTP://B.ORG/x", "http://b.org/new"]
-    before, _ = world.link_resolver.pages_of(HOME, "", Links.of(hrefs[:-1]), 0.0)
+    before, *_ = world.link_resolver.pages_of(HOME, "", Links.of(hrefs[:-1]), 0.0)
     assert world.url_store.urls(before.tolist()) == ["http://a.org/b", "http://b.org/x"]
     moved = world.sites.named("http://b.org")
     assert moved is not None
     world.link_resolver.leave([moved.id])
     world.link_resolver._owns = lambda url: origin(url) == "http://a.org"
     for _ in range(2):
-        pages, foreign = world.link_resolver.pages_of(HOME, "", Links.of(hrefs), 0.0)
+        pages, foreign, _ = world.link_resolver.pages_of(HOME, "", Links.of(hrefs), 0.0)
         assert list(foreign) == ["http://b.org/x", "http://b.org/new"]
         assert pages.tolist() == [before[0], ELSEWHERE, ELSEWHERE]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from trapline.compiled import jit
-from trapline.crawler.discovery.seen import Lookup, SeenTable
+from trapline.crawler.discovery.seen import LINKS_ELSEWHERE, Lookup, SeenTable
 from trapline.crawler.discovery.seen.kernels import SEGMENTS, LookupArrays, keep_distinct
 from trapline.crawler.discovery.seen.table import SMALLEST
 from trapline.errors import ConfigError, InvariantError
@@ -231,7 +231,7 @@ def test_a_failed_save_keeps_the_previous_file(saved: Path, monkeypatch: pytest.
     st.lists(st.integers(0, 12), max_size=30),
     st.sets(st.integers(0, 12), max_size=2),
     st.integers(0, 13),
-    st.sampled_from([-1, -3, -5]),
+    st.sampled_from([-1, -3, -5, LINKS_ELSEWHERE, LINKS_ELSEWHERE - 3]),
 )
 def test_pages_come_once_if_all_links_lead_to_known_pages_without_marks(
     numbers: list[int], marked: set[int], marks: int, result: int
@@ -247,12 +247,18 @@ def test_pages_come_once_if_all_links_lead_to_known_pages_without_marks(
     for at, page in enumerate(pages.tolist()):
         if page < 0:
             lookup.remember(at, result)
-    by_link, are_distinct = lookup.find(links, url)
+    by_link, elsewhere = lookup.find(links, url)
     expected = [number if number < 11 else result for number in numbers]
-    assert by_link.tolist() == expected and not are_distinct
-    found_pages, are_distinct = lookup.find(links, url, wants_distinct=True)
-    assert are_distinct == all(page >= 0 and not (page in marked and page < marks) for page in expected)
-    assert found_pages.tolist() == (list(dict.fromkeys(expected)) if are_distinct else expected)
+    assert by_link.tolist() == expected and elsewhere == -1
+    found_pages, elsewhere = lookup.find(links, url, wants_distinct=True)
+    are_known = [page <= LINKS_ELSEWHERE or (page >= 0 and not (page in marked and page < marks)) for page in expected]
+    assert (elsewhere >= 0) == all(are_known)
+    if elsewhere < 0:
+        assert found_pages.tolist() == expected
+        return
+    theirs = [number for number in numbers if number >= 11]
+    assert found_pages.tolist() == [*dict.fromkeys(page for page in expected if page >= 0), *[result] * len(theirs)]
+    assert lookup.elsewhere(elsewhere) == seen.fingerprints([f"http://a.org/{number}" for number in theirs]).tolist()
 
 
 def test_marks_that_change_later_count() -> None:
@@ -271,8 +277,8 @@ def test_pages_of_many_and_of_few_links_come_once() -> None:
     lookup = Lookup(seen)
     for count in (1, 511, 3_000, 512, 513, 0, 2_600):  # the arrays grow, and large ones are not kept
         numbers = [number * 7 % 3_001 % 3_000 for number in range(count)] * 2
-        pages, are_distinct = lookup.find(Links.of([f"/{n}" for n in numbers]), b"http://a.org/", True)
-        assert are_distinct and pages.tolist() == list(dict.fromkeys(numbers))
+        pages, elsewhere = lookup.find(Links.of([f"/{n}" for n in numbers]), b"http://a.org/", True)
+        assert elsewhere == 0 and pages.tolist() == list(dict.fromkeys(numbers))
 
 
 class CountedReads(list[int]):

@@ -12,6 +12,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.discovery.sites import Site
 from trapline.crawler.discovery.url_store import UrlStore
@@ -33,6 +35,7 @@ from trapline.frontier.journal import Journal
 from trapline.parallel.folder.link_policy import LinkPolicy
 from trapline.parallel.folder.manifest import Manifest, create
 from trapline.parallel.live.exchange import LinkExchange
+from trapline.parallel.live.further_links import FurtherLinkExchange
 from trapline.parallel.live.site_owner import SiteOwners, host_of
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.transport.handover_batches import is_handover
@@ -103,7 +106,9 @@ class Node:
         if new:
             claim_new(self.folder, asdict(options), manifest.began).release()
         strategy = resume.strategy_of(options)
-        self._state = (resume.fresh if new else resume.restored)(self.folder, options, strategy)
+        key = bytes.fromhex(manifest.seen_key)
+        opened = resume.fresh if new else resume.restored
+        self._state = opened(self.folder, options, strategy, seen_key=key)
         self.frontier = self._state.frontier
         self.database = Database(self.folder / DATABASE)
         self.database.connection.execute("pragma synchronous=off")  # these tests do not simulate power losses
@@ -137,7 +142,8 @@ class Node:
             self._locate, Counter(), self.site_owners.owns,
         )  # fmt: skip
         self.exchange = LinkExchange(
-            self.frontier, self.link_resolver, self.site_owners, reading.partitions(), manifest.policy, reading.pending_links
+            self.frontier, self.link_resolver, self.site_owners, reading.partitions(), manifest.policy, reading.pending_links,
+            further=FurtherLinkExchange(self.link_resolver, reading.unplaced_urls()) if manifest.seen_key else None,
         )  # fmt: skip
         self.fetched = 0  # pages, in this run
         self.exchange.open(lambda: self.fetched)
@@ -211,13 +217,13 @@ class Node:
         assert self.site_owners.owns(origin(url))
         result = REFUSED if url == REFUSING else FETCHED
         self.fetched += 1
-        found = self.link_resolver.pages_of(url, "", Links.of(links_of(url)), self.now())
-        kept = found.pages[: len(found.pages) - len(found.foreign)].tobytes() if result == FETCHED else b""
+        found = self.link_resolver.pages_of(url, "", Links.of(links_of(url)), self.now(), wants_urls=again)
+        kept = found.own.tobytes() if result == FETCHED else b""
         self.frontier.report(visit, page, result, self.now(), found.pages if result == FETCHED else ())
         if self.refetch is not None:
             self._note_refetch(self.refetch, visit, page, url, result, again)
         if result == FETCHED and not again:
-            self.exchange.send_links(page, found.foreign, len(found.pages))
+            self.exchange.send_links(page, found.foreign, len(found.pages), found.further)
         row = (
             page,
             visit.id,
@@ -241,7 +247,7 @@ class Node:
             0 if again else None,
             None,
         )
-        foreign = found.foreign if result == FETCHED else ()
+        foreign = (found.foreign, np.array(list(found.further), "<i8").tobytes()) if result == FETCHED else ((), b"")
         self.outbox.fetches.append((url, foreign, row))  # type: ignore[arg-type]  # the row that the store would write
 
     def _note_refetch(
@@ -260,10 +266,12 @@ class Node:
         batches, self.sent = self.sent[:most], self.sent[most:]
         for batch in batches:
             rows = [row for *_, row in batch.fetches]
-            lead = [(*row[:2], url) for _, foreign, row in batch.fetches for url in foreign]  # type: ignore[misc]
+            lead = [(*row[:2], url) for _, (foreign, _), row in batch.fetches for url in foreign]  # type: ignore[misc]
+            further = [(*row[:2], prints) for _, (_, prints), row in batch.fetches if prints]  # type: ignore[misc]
             self.database.commit([batch._replace(fetches=[])], [], [], [], 0)
             self.database._add("fetch", _COLUMNS, rows)  # type: ignore[arg-type]
             self.database._add("foreign_link", "page, visit, url", lead)
+            self.database._add("further_link", "page, visit, fingerprints", further)
             if self.refetch is not None:
                 self._commit_copies(batch, self.refetch.copies)
             self.exchange.committed(batch.number)

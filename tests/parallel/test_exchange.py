@@ -188,7 +188,7 @@ def test_links_wait_for_the_exchange_and_each_url_is_sent_once_with_all_its_link
             one.exchange.send_links(one.page, [url], 1)
             kept[url] += 1
         traffic = one.exchange.take()
-        sent = Counter({row.url.decode(): row.links for made in traffic.made for row in decode(made.data)})
+        sent = Counter({row.url.decode(): row.links for made in traffic.made for row in decode(made.data).rows})
         is_due = pages - sent_at >= every
         assert sent == (kept if is_due else Counter())
         assert sum(count for _, count in traffic.urls) == len(sent)
@@ -199,7 +199,7 @@ def test_links_wait_for_the_exchange_and_each_url_is_sent_once_with_all_its_link
     if ends_idle and kept:
         assert not one.exchange.idle(1, 1.0) and one.exchange.has_news
         traffic = one.exchange.take()
-        assert sum(row.links for made in traffic.made for row in decode(made.data)) == kept.total()
+        assert sum(row.links for made in traffic.made for row in decode(made.data).rows) == kept.total()
         assert set(traffic.not_pending) == set(kept)
 
 
@@ -228,7 +228,7 @@ def test_a_firewall_drops_links_but_not_the_redirect_of_a_seed() -> None:
 
 def rows_in(data: bytes) -> list[LinkRow]:
     """Return the links in a message batch; none if it has control messages."""
-    return decode(data) if messages_in(data) is None else []
+    return decode(data).rows if messages_in(data) is None else []
 
 
 @settings(deadline=None)
@@ -288,5 +288,5 @@ def test_replicated_urls_are_seeds_of_their_owner_and_are_never_sent() -> None:
         one.exchange.begin(())
         assert set(one.links()) == {url for url in policy.replicated if one.site_owners.owns(url)}
         one.exchange.send_links(one.page, foreign_to(one), 9)
-        sent = {row.url.decode() for made in one.exchange.take().made for row in decode(made.data)}
+        sent = {row.url.decode() for made in one.exchange.take().made for row in decode(made.data).rows}
         assert sent == set(foreign_to(one)) - set(policy.replicated)

@@ -63,7 +63,7 @@ class LookupStage:
 
     def _deliver(self, _: int, number: int, data: bytes) -> None:
         self.delivered.append(number)
-        names = [row.url.decode().split("/")[2] for row in decode(data)]
+        names = [row.url.decode().split("/")[2] for row in decode(data).rows]
         late = [name for name in names if self.site_owners.owns(f"http://{name}") is None]
         self.found |= {name: self.loop.time() for name in names if name not in late and name not in self.found}
         if late:

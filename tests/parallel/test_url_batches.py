@@ -12,7 +12,7 @@ from trapline.parallel.transport.url_batches import BATCH_BYTES, MAGIC, LinkRow,
 ROWS = st.builds(
     LinkRow,
     st.text("ab/:.?é", max_size=30).map(str.encode),
-    st.integers(1, 2**40),
+    st.integers(1, 2**32 - 1),
     st.integers(0, 32767),
     st.sampled_from([0.0, 0.1, 1e300]),
 )
@@ -20,7 +20,7 @@ ROWS = st.builds(
 
 @given(st.lists(ROWS, max_size=40))
 def test_rows_are_decoded_sorted(rows: list[LinkRow]) -> None:
-    assert decode(encode(rows)) == sorted(rows)
+    assert decode(encode(rows)).rows == sorted(rows)
 
 
 @given(st.binary(max_size=80))
@@ -36,7 +36,7 @@ def test_a_damaged_batch_is_refused(rows: list[LinkRow], data: st.DataObject) ->
     at = data.draw(st.integers(0, len(whole) - 1))
     damaged = whole[:at] + bytes([whole[at] ^ 1 << data.draw(st.integers(0, 7))]) + whole[at + 1 :]
     with suppress(ConfigError):
-        assert decode(damaged) == sorted(rows)  # a bit without a meaning
+        assert decode(damaged).rows == sorted(rows)  # a bit without a meaning
 
 
 def test_a_cut_batch_is_refused() -> None:

@@ -69,13 +69,25 @@ def test_the_first_crawl_gives_the_mean_and_variance_of_bayes_rule(power: float,
     assert a / b**2 == pytest.approx(variance, rel=2e-3)
 
 
-@settings(max_examples=40)
-@given(CRAWLS)
-def test_after_several_crawls_the_mean_is_near_that_of_bayes_rule(crawls: list[tuple[float, bool]]) -> None:
-    """Each crawl with something new is replaced by a Gamma distribution, so the mean is not exact."""
-    a, b = after(crawls)
-    mean, variance = naive.mean_and_variance(SHAPE, SHAPE * A_DAY_S, crawls)
-    assert a / b == pytest.approx(mean, abs=0.5 * math.sqrt(variance))
+def test_after_several_crawls_the_mean_is_near_that_of_bayes_rule() -> None:
+    """Each crawl with something new is replaced by a Gamma distribution, so the mean is not exact. On pages that change as the prior says,
+    it is off by a ninth of a standard deviation; on results that no such page is likely to have, by up to 2.3."""
+    chance = np.random.default_rng(1)
+    errors = []
+    for _ in range(200):
+        crawls = likely_crawls(chance)
+        a, b = after(crawls)
+        mean, variance = naive.mean_and_variance(SHAPE, SHAPE * A_DAY_S, crawls)
+        errors.append((a / b - mean) / math.sqrt(variance))
+    assert abs(np.mean(errors)) < 0.05
+    assert np.sqrt(np.mean(np.square(errors))) < 0.2
+
+
+def likely_crawls(chance: np.random.Generator) -> list[tuple[float, bool]]:
+    """Return intervals between crawls, from an hour to a month, and what they find on a page whose rate is drawn from the prior."""
+    rate = chance.gamma(SHAPE, 1.0 / (SHAPE * A_DAY_S))
+    intervals = np.exp(chance.uniform(math.log(3600.0), math.log(30 * A_DAY_S), chance.integers(1, 13))).tolist()
+    return [(seconds, bool(chance.random() < -math.expm1(-rate * seconds))) for seconds in intervals]
 
 
 @settings(max_examples=40)

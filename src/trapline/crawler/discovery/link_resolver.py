@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from trapline.crawler.discovery.extra_pages import ExtraPages
 from trapline.crawler.discovery.scope import REASONS, Scope
-from trapline.crawler.discovery.seen import NO_PAGE, UNKNOWN, Lookup, SeenTable
+from trapline.crawler.discovery.seen import LINKS_ELSEWHERE, NO_PAGE, UNKNOWN, Lookup, SeenTable
 from trapline.crawler.discovery.sites import Site, Sites
 from trapline.crawler.discovery.url_store import UrlStore
 from trapline.crawler.engine.records import FULL, TOO_MANY
@@ -43,13 +44,23 @@ _REJECTED = {reason: NO_PAGE - 1 - number for number, reason in enumerate((*REAS
 _REASON = {number: reason for reason, number in _REJECTED.items()}
 _FOREIGN = min(_REJECTED.values()) - 1  # another partition owns the page
 _UNSETTLED = _FOREIGN - 1  # the owner is not known yet: for now the page counts as foreign, which is not remembered
+_SENT = LINKS_ELSEWHERE  # minus p: partition p owns the page, and was sent its URL in this run
+_MOST_FOREIGN_SITES = 1 << 16  # to remember: they only save time
+_LOOKUP_SLOTS = 1 << 20  # of a partition, which remembers the URLs that it has sent
+
+_NO_FURTHER: Mapping[int, int] = MappingProxyType({})
 
 
 class ResolvedLinks(NamedTuple):
     """The targets of the links of a page."""
 
-    pages: Array  # each page once, in order; then one ELSEWHERE for each URL of `foreign`
+    pages: Array  # each page once, in order; then one ELSEWHERE for each page of another partition
     foreign: Sequence[str] = ()  # URLs that other partitions own
+    further: Mapping[int, int] = _NO_FURTHER  # the others that they own, whose URLs they have: fingerprint -> owner
+
+    @property
+    def own(self) -> Array:
+        return self.pages[: len(self.pages) - len(self.foreign) - len(self.further)]
 
 
 class LinkResolver:
@@ -73,7 +84,9 @@ class LinkResolver:
         None if this partition has to find out; without `owns`, all pages are ours."""
         self._frontier, self.sites, self._seen, self._url_store = frontier, sites, seen, url_store
         self._scope, self._outbox, self._inputs, self._locate = scope, outbox, inputs, locate
-        self._rejected_links, self._owns, self._lookup = rejected_links, owns, Lookup(seen)
+        self._rejected_links, self._owns = rejected_links, owns
+        self._lookup = Lookup(seen) if owns is None else Lookup(seen, _LOOKUP_SLOTS)
+        self._foreign_sites: set[str] = set()  # sites of URLs that other partitions own
         self._state_pages = _state_pages(frontier, url_store)
         self.extra_pages = ExtraPages(frontier, self._lookup.mark)
         outbox.before_flush = self.extra_pages.tell_new_pages
@@ -82,37 +95,65 @@ class LinkResolver:
         self._moved_pages = 0
         self.most_of_site = KNOWN_PER_FETCHED * frontier.rules.pages_per_site  # 0: no limit
 
-    def pages_of(self, url: str, base: str, links: Links, now: float) -> ResolvedLinks:
-        """Resolve the links of the page at `url`. `base`: the base URL that the page declares (<base>); "": none."""
+    def pages_of(self, url: str, base: str, links: Links, now: float, wants_urls: bool = False) -> ResolvedLinks:
+        """Resolve the links of the page at `url`. `base`: the base URL that the page declares (<base>); "": none. `wants_urls`:
+        return the URLs of all pages of other partitions, also of those whose owners have them."""
         base_url = (canonical(base, url) or url) if base else url
-        pages, are_distinct = self._lookup.find(links, base_url.encode(), not self._moved)
-        if are_distinct:
-            return ResolvedLinks(pages.copy())
+        wants_urls = wants_urls and self._owns is not None
+        pages, elsewhere = self._lookup.find(links, base_url.encode(), not (self._moved or wants_urls))
+        if elsewhere >= 0:
+            return _with_further(pages, self._lookup.elsewhere(elsewhere)) if elsewhere else ResolvedLinks(pages.copy())
         found: list[int] = pages.tolist()
         for at in self.extra_pages.among(found):
             found[at] = self._page_of_extra(found[at])
-        if UNKNOWN in found:
-            self._resolve_unknown(found, links, base_url, now)
+        made = self._resolve_unknown(found, links, base_url, now) if UNKNOWN in found else {}
         if self._moved and found:
             self._mark_moved(found)
-        foreign: list[str] = []
-        if found and min(found) < 0:
-            if self._owns is not None:
-                foreign = self._foreign(found, links, base_url)
+        foreign: Sequence[str] = ()
+        further: Mapping[int, int] = _NO_FURTHER
+        if found and (lowest := min(found)) < 0:
+            if lowest <= _FOREIGN:
+                further = _NO_FURTHER if lowest > _SENT or wants_urls else self._further(found)
+                foreign = self._foreign(found, links, base_url, further, wants_urls, made)
             for page in found:
                 if _FOREIGN < page < NO_PAGE:
                     self._rejected_links[_REASON[page]] += 1
             self._rejected_links.update({TOO_MANY: found.count(UNKNOWN)} if UNKNOWN in found else {})
             found = [page for page in found if page >= 0]
-        return ResolvedLinks(np.array([*dict.fromkeys(found), *[ELSEWHERE] * len(foreign)], np.int32), foreign)
+        others = [ELSEWHERE] * (len(foreign) + len(further))
+        return ResolvedLinks(np.array([*dict.fromkeys(found), *others], np.int32), foreign, further)
 
-    def _foreign(self, pages: list[int], links: Links, base: str) -> list[str]:
-        """Return the URLs of links to other partitions, each once. They are made anew here, because the lookup remembers of
-        such a link only that it is foreign."""
-        if min(pages) > _FOREIGN:
-            return []
+    def _further(self, pages: list[int]) -> dict[int, int]:
+        """Return the owners of pages whose URLs they have, by fingerprint. No URL is made."""
+        places = [at for at, page in enumerate(pages) if page <= _SENT]
+        return dict(zip(self._lookup.fingerprints_at(places), (_SENT - pages[at] for at in places), strict=True))
+
+    def _foreign(
+        self,
+        pages: list[int],
+        links: Links,
+        base: str,
+        further: Mapping[int, int],
+        wants_all: bool,
+        made: Mapping[int, str],
+    ) -> list[str]:
+        """Return the URLs of links to other partitions, each once, without those of `further`. Those that are not in `made` are made
+        anew here, because the lookup remembers of such a link only that it is foreign."""
+        places = [at for at, page in enumerate(pages) if page <= _FOREIGN and (wants_all or page > _SENT)]
+        urls = (
+            dict.fromkeys(made[at] for at in places)
+            if all(at in made for at in places)
+            else self._foreign_urls(links, places, base)
+        )
+        if further:  # a link in another spelling may lead to one of its pages
+            fingerprints = self._seen.fingerprints(list(urls)).tolist()
+            return [url for url, found in zip(urls, fingerprints, strict=True) if found not in further]
+        return list(urls)
+
+    def _foreign_urls(self, links: Links, places: Sequence[int], base: str) -> dict[str, None]:
+        """Return the URLs of the links at these places: of the first MOST_NEW targets, up to MOST_NEW_BYTES."""
         name, folder = _split(base)
-        left = _by_target(links, [at for at, page in enumerate(pages) if page <= _FOREIGN])
+        left = _by_target(links, places)
         urls: dict[str, None] = {}
         room = MOST_NEW_BYTES
         for href in list(islice(left, MOST_NEW)):
@@ -124,7 +165,12 @@ class LinkResolver:
             urls[url] = None
         urls.pop("", None)
         self._rejected_links.update({TOO_MANY: sum(map(len, left.values()))} if left else {})
-        return list(urls)
+        return urls
+
+    def sent(self, urls: Sequence[str], partition: int) -> None:
+        """Note that the partition, which owns the pages at these URLs, has been sent the URLs. From now on `pages_of` returns their
+        fingerprints, unless it forgets some: that costs only time."""
+        self._lookup.remember_all(self._seen.fingerprints(urls), _SENT - partition)
 
     def leave(self, sites: Iterable[int]) -> None:
         """Note that these sites have moved to other partitions. Links to their pages count as foreign from now on, although
@@ -165,6 +211,32 @@ class LinkResolver:
     def arrived(self, urls: Sequence[str], now: float) -> list[int]:
         """Return the page at each of these URLs, which another partition has found. Below 0: it is rejected, or not ours."""
         return self._pages_at(urls, now, self._scope.admits)[0]
+
+    def arrived_again(self, fingerprints: Array) -> Array:
+        """Return the page of ours at each URL with these fingerprints, which another partition has found. Below 0: none, or the scope
+        must decide about it."""
+        found = np.empty(len(fingerprints), np.int32)
+        self._seen.find(fingerprints, found)
+        if self._moved:
+            found[np.isin(self._frontier.page_sites[np.maximum(found, 0)], list(self._moved))] = UNKNOWN
+        for at in self.extra_pages.among(found.tolist()):
+            found[at] = self._page_of_extra(int(found[at]))
+        return found
+
+    def known_urls(self, fingerprints: Array) -> dict[int, str]:
+        """Return the URLs of the known pages with these fingerprints, whoever owns them."""
+        found = np.empty(len(fingerprints), np.int32)
+        self._seen.find(fingerprints, found)
+        known = found >= 0
+        return dict(zip(fingerprints[known].tolist(), self._url_store.urls(found[known].tolist()), strict=True))
+
+    def fingerprints(self, urls: Sequence[str]) -> list[int]:
+        found: list[int] = self._seen.fingerprints(urls).tolist()
+        return found
+
+    def is_out_of_scope(self, page: int) -> bool:
+        """Return whether a number below 0 that `arrived` returned stands for a URL out of scope. The scope may become wider."""
+        return page in _REASON and _REASON[page] != FULL
 
     def redirected(self, url: str, target: str) -> tuple[int, bool]:
         """Note that the page at `url` redirects to the canonical URL `target`. Return the number of redirects from a seed if
@@ -251,9 +323,9 @@ class LinkResolver:
             self._outbox.addresses.append((number, address))
         return number
 
-    def _resolve_unknown(self, pages: list[int], links: Links, base: str, now: float) -> None:
+    def _resolve_unknown(self, pages: list[int], links: Links, base: str, now: float) -> dict[int, str]:
         """Replace UNKNOWN in `pages` by the page of the link, or by the number that stands for a rejection. This is done for
-        the first MOST_NEW targets of unknown links, up to MOST_NEW_BYTES."""
+        the first MOST_NEW targets of unknown links, up to MOST_NEW_BYTES. Return the URLs that other partitions own, by place."""
         name, folder = _split(base)
         targets: list[list[int]] = []
         urls: list[str] = []
@@ -269,9 +341,19 @@ class LinkResolver:
                     break
                 targets.append(places)
                 urls.append(url)
-        if urls:
-            for places, page, fingerprint in zip(targets, *self._pages_at(urls, now, self._scope.admits), strict=True):
-                self._settle(pages, places, page, fingerprint)
+        foreign: dict[int, str] = {}
+        found = zip(urls, targets, *self._pages_at(urls, now, self._scope.admits), strict=True) if urls else ()
+        for url, places, page, fingerprint in found:
+            self._settle(pages, places, page, fingerprint)
+            if page <= _FOREIGN:
+                foreign |= dict.fromkeys(places, url)
+                self._note_foreign_site(origin(url))
+        return foreign
+
+    def _note_foreign_site(self, site: str) -> None:
+        if len(self._foreign_sites) >= _MOST_FOREIGN_SITES:
+            self._foreign_sites.clear()
+        self._foreign_sites.add(site)
 
     def _settle(self, pages: list[int], places: Sequence[int], page: int, fingerprint: int = 0) -> None:
         """Note the page of the links at these places, which differ in their fragments."""
@@ -281,11 +363,14 @@ class LinkResolver:
                 self._lookup.remember(at, page, fingerprint)
 
     def _url(self, href: str, name: str, folder: str) -> str | None:
-        """Return the URL of a simple href: a relative one, or an absolute one on a known site. None: it is not simple."""
+        """Return the URL of a simple href: a relative one, or an absolute one on a site that is known, also to be of another partition.
+        None: it is not simple."""
         if href[:4] != "http":
             return plain(href, name, folder)
         end = href.find("/", 8)
-        return plain(href[end:], href[:end], "/") if end > 0 and self.sites.named(href[:end]) else None
+        site = href[:end]
+        is_known = end > 0 and (self.sites.named(site) is not None or site in self._foreign_sites)
+        return plain(href[end:], site, "/") if is_known else None
 
     # ---- pages by URL
 
@@ -397,6 +482,16 @@ class LinkResolver:
             if own is not None:
                 delay_s, k, pages = own.delay_s, own.per_connection, own.max_pages
                 self._frontier.set_site(number, now, delay_s=delay_s, per_connection=k, pages=pages)
+
+
+def _with_further(pages: Array, fingerprints: list[int]) -> ResolvedLinks:
+    """Return the targets of the links of a page, none of which needs a URL. `pages`: the distinct pages, and then the number of the link
+    with each fingerprint."""
+    distinct = len(pages) - len(fingerprints)
+    further = dict(zip(fingerprints, (_SENT - pages[distinct:]).tolist(), strict=True))
+    found = np.full(distinct + len(further), ELSEWHERE, np.int32)
+    found[:distinct] = pages[:distinct]
+    return ResolvedLinks(found, (), further)
 
 
 def _state_pages(frontier: Frontier, url_store: UrlStore) -> dict[str, StatePages]:

@@ -6,7 +6,7 @@ module begins no visit and stops no crawl: it tells the crawler of each result, 
 """
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -126,26 +126,29 @@ class FetchResults:
             self._redirected(request.url, verdict.links[0])
         if self._scoring.program is not None:
             self._judge_quality(visit, site, request, response, address, verdict, is_refetch)
-        links, foreign = (
-            self._link_resolver.pages_of(request.url, verdict.base, verdict.links, now) if verdict.links else _NO_LINKS
-        )
+        found = _NO_LINKS
+        if verdict.links:
+            found = self._link_resolver.pages_of(request.url, verdict.base, verdict.links, now, wants_urls=is_refetch)
+        links, own_links = found.pages, found.own
         if self._scoring.program is not None:
             self._scoring.program.forget()
         # Before the report, which may change the quality.
         is_new = verdict.result == FETCHED and not is_refetch
         page_quality = self._scored(request, links) if is_new else 0.0
         hrefs = list(verdict.links) if self._settings.keep_hrefs else ()
-        own_links = links[: len(links) - len(foreign)]  # the links to other partitions are at the end
         record = answer(visit, site, request, response, address, verdict, hrefs, own_links.tobytes())
         if refetch is not None:
             record = refetch.compared(record, verdict, response)
-        if foreign and others is not None:
+        if others is not None and len(own_links) < len(links):
             is_known = record.changed == 0 and not others.have_grown
-            record = record._replace(elsewhere=AS_BEFORE if is_known else foreign)
+            record = record._replace(
+                elsewhere=AS_BEFORE if is_known else found.foreign,
+                further=np.array(list(found.further), "<i8").tobytes(),
+            )
         self._report(visit, record, now, links, response.own_s, page_quality)
         if record.result == FETCHED:
-            if foreign and others is not None:
-                _send_links(others, request.page, foreign, len(links), is_refetch)
+            if others is not None and len(own_links) < len(links):
+                _send_links(others, request.page, found, is_refetch)
             if reads_lists or features.signal_intake is not None or features.requisites is not None:
                 self._read_page(request, verdict, response, now)
         known_quality = page_quality if self.content is None else math.nan
@@ -307,9 +310,9 @@ class FetchResults:
                 self._outbox.fetched(no_answer(visit, site, request, result, kind, address, now))
 
 
-def _send_links(others: OtherPartitions, page: int, foreign: Sequence[str], links: int, is_refetch: bool) -> None:
+def _send_links(others: OtherPartitions, page: int, found: ResolvedLinks, is_refetch: bool) -> None:
     """Send the links of a fetched page to the partitions that own them."""
     if is_refetch:
-        others.send_refetched_links(page, foreign)
+        others.send_refetched_links(page, found.foreign)
     else:
-        others.send_links(page, foreign, links)
+        others.send_links(page, found.foreign, len(found.pages), found.further)

@@ -58,8 +58,9 @@ class OtherPartitions(Protocol):
     def flush(self) -> None:
         """Send at once what the other partitions wait for: the crawl has nothing to do."""
 
-    def send_links(self, page: int, urls: Sequence[str], links: int) -> None:
-        """Send the links of a page of ours, which was just reported, to the owners of `urls`. `links`: number of all its links."""
+    def send_links(self, page: int, urls: Sequence[str], links: int, further: Mapping[int, int]) -> None:
+        """Send the links of a page of ours, which was just reported, to the owners of `urls`. `links`: number of all its links.
+        `further`: the owners of more pages that it links to, by the fingerprints of their URLs, which the owners have."""
 
     def send_refetched_links(self, page: int, urls: Sequence[str]) -> None:
         """Send the links of a refetched page of ours to the owners of `urls`. Owners discover the pages that they do not know.

@@ -62,6 +62,7 @@ class Fetched(NamedTuple):
     modified: bytes = b""  # likewise
     # URLs that the page links to and other partitions own. AS_BEFORE: those of its last fetch with another value.
     elsewhere: Sequence[str] = ()
+    further: bytes = b""  # of more such URLs, which their owners have: the fingerprints, int64, little-endian
 
 
 class RobotsFetched(NamedTuple):
@@ -188,6 +189,8 @@ class PartitionTraffic(NamedTuple):
     urls: Sequence[tuple[int, int]] = ()  # receiver, number of URLs of links in message batches made for it
     pending: Sequence[PendingLink] = ()  # links to add to those that wait for their URLs
     not_pending: Sequence[str] = ()  # URLs that were pending, and are no longer
+    # Fingerprint, URL: sent to us, but not a page of ours. Others may send the fingerprint alone from now on.
+    unplaced: Sequence[tuple[int, str]] = ()
 
 
 class CrawlProgress(NamedTuple):

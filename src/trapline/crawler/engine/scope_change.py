@@ -154,7 +154,7 @@ class ScopeChange:
     def _links_read_again(self, now: float) -> Generator[tuple[int, Array]]:
         for page, url, verdict in read_again(self._folder, self._options):
             if verdict.links:
-                found = self._resolver.pages_of(url, verdict.base, verdict.links, now)
+                found = self._resolver.pages_of(url, verdict.base, verdict.links, now, wants_urls=True)
                 if found.foreign and self._others is not None:
                     self._others.send_refetched_links(page, found.foreign)
                 yield page, found.pages

@@ -42,7 +42,20 @@ PAGE_QUALITY = """create table if not exists page_quality (  -- scores of pages,
     run integer not null,          -- the run that scored the page: 1, 2, ...
     quality real not null
 )"""
-LATER_TABLES = {"requisite": REQUISITES, "page_quality": PAGE_QUALITY}
+FURTHER_LINK = """create table if not exists further_link (  -- more links like those of foreign_link: their targets were sent before
+    page integer not null, visit integer not null,
+    fingerprints blob not null     -- of the URLs: int64, little-endian
+)"""
+UNPLACED_URL = """create table if not exists unplaced_url (  -- URLs that other partitions sent, and that are no pages of ours
+    fingerprint integer primary key,
+    url text not null
+)"""
+LATER_TABLES = {
+    "requisite": REQUISITES,
+    "page_quality": PAGE_QUALITY,
+    "further_link": FURTHER_LINK,
+    "unplaced_url": UNPLACED_URL,
+}
 """The tables that folders of earlier versions do not have. The store adds them when such a crawl is resumed."""
 
 _NOT_READ = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)  # the disk failed, or access to it

@@ -111,6 +111,7 @@ class Prepared:
     new: bool
     notes: tuple[str, ...] = ()  # hints for the user before the crawl begins
     began: float | None = None  # when the crawl began, if this is a new part of an existing one
+    seen_key: bytes = b""  # of the fingerprints of URLs, which the parts of a crawl share; b"": the crawl has its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +254,9 @@ def opened(
     try:
         fresh = prepared.new
         state = (
-            resume.fresh(folder, options, strategy) if fresh else resume.restored(folder, options, strategy, progress)
+            resume.fresh(folder, options, strategy, prepared.seen_key)
+            if fresh
+            else resume.restored(folder, options, strategy, progress, prepared.seen_key)
         )
         keys, has_new_scope = _applied(folder, state, options, strategy)
     except BaseException:

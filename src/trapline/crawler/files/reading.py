@@ -215,6 +215,10 @@ class Reading:
         rows = self.connection.execute(sql, (-1 if most is None else most,))
         return [PendingLink(*row) for row in rows]
 
+    def unplaced_urls(self) -> dict[int, str]:
+        """Return the URLs that other partitions sent and that are no pages of ours, by fingerprint."""
+        return dict(self.connection.execute("select fingerprint, url from unplaced_url"))
+
     def assigned(self) -> dict[str, str]:
         """Return each host whose address had to be looked up to find its owner, with that address."""
         return dict(self.connection.execute("select host, address from assigned"))

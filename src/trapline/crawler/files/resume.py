@@ -55,11 +55,12 @@ def policy_of(options: RefreshOptions) -> Policy:
     return policy_named(options.policy).with_options(**options.settings)
 
 
-def fresh(folder: Path | None, options: CrawlOptions, strategy: Strategy) -> CrawlState:
-    """Return the state of a new crawl, whose folder, if it has one, was just created."""
+def fresh(folder: Path | None, options: CrawlOptions, strategy: Strategy, seen_key: bytes = b"") -> CrawlState:
+    """Return the state of a new crawl, whose folder, if it has one, was just created. `seen_key`: the key of the fingerprints of
+    URLs; b"": a random one."""
     frontier = Frontier(strategy, options.rules, options.seed)
     state = CrawlState(
-        frontier, Sites(options.pause_s, options.sites, options.without_robots), SeenTable(), CrawlTally()
+        frontier, Sites(options.pause_s, options.sites, options.without_robots), SeenTable(seen_key), CrawlTally()
     )
     if options.refresh and folder:
         reading = Reading(folder)
@@ -76,12 +77,21 @@ def rebuilt(reading: Reading) -> tuple[Frontier, float]:
 
 
 def restored(
-    folder: Path, options: CrawlOptions, strategy: Strategy, progress: ProgressCallback = no_progress
+    folder: Path,
+    options: CrawlOptions,
+    strategy: Strategy,
+    progress: ProgressCallback = no_progress,
+    seen_key: bytes = b"",
 ) -> CrawlState:
-    """Return the state of the crawl as of the last commit, ready to continue. `progress` receives what is done, the total, and the unit."""
+    """Return the state of the crawl as of the last commit, ready to continue. `progress` receives what is done, the total, and the
+    unit. `seen_key`: the key of the fingerprints of URLs, if it is given; the snapshots must have it too."""
     reading = Reading(folder)
     checkpoint.forget_after(folder, reading.last_batch())
-    old = once_more(lambda: _replayed(reading, options, strategy, progress))
+    old = once_more(lambda: _replayed(reading, options, strategy, progress, seen_key=seen_key))
+    if seen_key not in (b"", old.seen.key):
+        raise ConfigError(
+            f"{folder}: its snapshot has another key of fingerprints than the crawl; restore the crawl from a copy"
+        )
     refresh = once_more(lambda: _refresher_replayed(reading, settings)) if (settings := options.refresh) else None
     sites, tally = _sites(reading, options, old.frontier), _tally(reading)
     damaged = dict.fromkeys([*old.damaged, *(refresh.damaged if refresh else ())])
@@ -162,7 +172,12 @@ def frontier_from(reading: Reading, options: CrawlOptions, batch: int, progress:
 
 
 def _replayed(
-    reading: Reading, options: CrawlOptions, strategy: Strategy, progress: ProgressCallback, newest: int | None = None
+    reading: Reading,
+    options: CrawlOptions,
+    strategy: Strategy,
+    progress: ProgressCallback,
+    newest: int | None = None,
+    seen_key: bytes = b"",
 ) -> _Old:
     """Restore the frontier and the seen URLs, under the options that each run had. `options`, `strategy`: those of the run that
     is about to begin. `newest`: use no snapshot after this batch."""
@@ -172,7 +187,10 @@ def _replayed(
     runs = EarlierStrategies(reading, options, strategy, has_present_files=is_complete)
     batch, state, damaged = checkpoint.load(reading.folder, latest, runs.strategy)
     first = runs.first
-    frontier, seen = state or (Frontier(runs.strategy(first.run), first.options.rules, first.options.seed), SeenTable())
+    frontier, seen = state or (
+        Frontier(runs.strategy(first.run), first.options.rules, first.options.seed),
+        SeenTable(seen_key),
+    )
     for number, calls in _log(reading.journal(after=batch), damaged):
         # Imported late: its kernel takes seconds to compile, and a new crawl or one that ended cleanly does not need it.
         from trapline.frontier.replay import replay

@@ -174,6 +174,8 @@ class Database:
         self._add_traffic(batch.traffic)
         foreign = ((fetched.page, fetched.visit, url) for fetched in batch.fetches for url in fetched.elsewhere)
         self.connection.executemany("insert into foreign_link values (?, ?, ?)", foreign)
+        further = ((fetched.page, fetched.visit, fetched.further) for fetched in batch.fetches if fetched.further)
+        self.connection.executemany("insert into further_link values (?, ?, ?)", further)
         if batch.progress is not None:
             self.connection.execute(_SUPERSEDED)
             self.connection.execute(_PROGRESS, batch.progress)
@@ -201,6 +203,7 @@ class Database:
         self.connection.executemany("update partition set urls = urls + ?2 where id = ?1", traffic.urls)
         self.connection.executemany("delete from pending_link where url = ?", ((url,) for url in traffic.not_pending))
         self.connection.executemany(_PENDING, traffic.pending)
+        self.connection.executemany("replace into unplaced_url values (?, ?)", traffic.unplaced)
         self.connection.executemany("delete from message_batch where receiver = ? and number <= ?", traffic.delivered)
         self.connection.executemany(_RECEIVED, traffic.received)
         self.connection.executemany("replace into assigned values (?, ?)", traffic.assigned)

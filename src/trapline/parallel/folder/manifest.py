@@ -29,7 +29,7 @@ from trapline.parallel.partition import Partitioning
 
 MANIFEST = "parallel.json"
 FORMAT = 3
-_FIELDS = ("crawl", "kind", "suffixes", "sizes", "runs", "stopped_by", "began")
+_FIELDS = ("crawl", "kind", "suffixes", "sizes", "runs", "stopped_by", "began", "seen_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,9 @@ class Manifest:
     began: float | None = None  # time 0 of every partition's refresher; None: each partition has its own
     suffixes: Mapping[str, int] = field(default_factory=dict)  # host name suffix -> partition, if `kind` is suffix
     policy: LinkPolicy = LinkPolicy()  # noqa: RUF009  frozen
+    # Secret key of the fingerprints of URLs, in hexadecimal digits; "": an earlier version began the crawl, and every partition has its
+    # own key
+    seen_key: str = ""
 
     @property
     def partitioning(self) -> Partitioning:
@@ -133,7 +136,7 @@ def create(
         raise ConfigError(f"cannot write {folder}: {error.strerror}") from None
     manifest = Manifest(
         folder, secrets.token_hex(8), partitioning.kind, (partitioning.partitions,), options,
-        began=time.time(), suffixes=partitioning.suffixes, policy=policy,
+        began=time.time(), suffixes=partitioning.suffixes, policy=policy, seen_key=secrets.token_hex(16),
     )  # fmt: skip
     manifest.write()
     return manifest
@@ -164,12 +167,17 @@ def _manifest(folder: Path, found: Mapping[str, Any]) -> Manifest:
     began = found.get("began")
     if not (began is None or (type(began) in (int, float) and 0.0 < began < inf)):
         raise ValueError("began must be a time in seconds")
+    seen_key = found.get("seen_key", "")
+    if not (isinstance(seen_key, str) and len(bytes.fromhex(seen_key)) in (0, 16)):
+        raise ValueError("seen_key must be 16 bytes in hexadecimal digits")
     suffixes = found["suffixes"]
     if not (isinstance(suffixes, dict) and all(type(partition) is int for partition in suffixes.values())):
         raise ValueError("suffixes must be an object with the number of a partition for each suffix")
     try:
         policy = LinkPolicy.from_json(found["policy"])
-        manifest = Manifest(folder, crawl, kind, tuple(sizes), options, runs, stopped_by, began, suffixes, policy)
+        manifest = Manifest(
+            folder, crawl, kind, tuple(sizes), options, runs, stopped_by, began, suffixes, policy, seen_key
+        )
         check(policy, manifest.partitioning, options)
     except ConfigError as error:
         raise ValueError(f"kind or policy is wrong, or does not fit the options: {error}") from None

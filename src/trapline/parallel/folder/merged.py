@@ -10,6 +10,7 @@ frontier.
 
 import json
 import sqlite3
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.compiled.file_lock import alone
+from trapline.crawler.discovery.seen import SeenTable
 from trapline.crawler.engine.records import BLOCKED, CrawlProgress
 from trapline.crawler.engine.row_kinds import IS_FETCHED
 from trapline.crawler.files.layout import DATABASE, FORMAT, LATER_TABLES, connect, new_database, read_only
@@ -133,6 +135,7 @@ _COPY = (
     " excluded.requests, excluded.state) where requisite.state = 'moved'",
     "replace into page_quality select of_page(page), run, quality from part.page_quality",
     "insert into foreign_link select of_page(page), visit + :visit, url from part.foreign_link",
+    "insert into further_link select of_page(page), visit + :visit, fingerprints from part.further_link",
     "insert into warc select id + :file, :name || '/warc/' || name, bytes from part.warc",
     "update cdxj set bytes = bytes + (select bytes from part.cdxj)",
     "insert into temp.stood select :name, * from part.progress order by rowid",
@@ -151,6 +154,9 @@ _NEWS = f"""create temp table news as select seq, page, case when {_AS_BEFORE.fo
 and not {_AS_BEFORE.format("before")} order by seq desc limit 1) else visit end as visit from fetch where {HAS_LINKS}"""
 _BETWEEN = """create temp table crossing as select news.seq, page.id from foreign_link join page on page.url = foreign_link.url
 join news on news.page = foreign_link.page and news.visit = foreign_link.visit order by news.seq, foreign_link.rowid"""
+_FURTHER = """select news.seq, further_link.fingerprints from further_link
+join news on news.page = further_link.page and news.visit = further_link.visit"""
+_URLS_AT_ONCE = 4096
 
 
 def brought_up(folder: Path) -> Path:
@@ -175,7 +181,7 @@ def merge(manifest: Manifest) -> None:
             database.execute(statement)
         if is_shared:
             database.execute(_NOT_ABANDONED)
-        _join(database)
+        _join(database, bytes.fromhex(manifest.seen_key))
         database.executemany("insert into progress values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _progress(database))
         database.executemany("insert into meta values (?, ?)", _meta(manifest, parts, state).items())
 
@@ -295,20 +301,39 @@ def _attached(database: sqlite3.Connection, part: Path) -> Iterator[None]:
     database.execute("begin")
 
 
-def _join(database: sqlite3.Connection) -> None:
+def _join(database: sqlite3.Connection, seen_key: bytes) -> None:
     """Turn links between partitions into links of the fetches that found them. A link whose target the owner never
     accepted has no page in the database, and is dropped."""
     database.execute("create index leads_of on foreign_link (page, visit)")
     database.execute(_NEWS)
     database.execute("create index temp.news_of on news (page, visit)")
     database.execute(_BETWEEN)  # into a table of its own, because `fetch` changes while the links are read
-    for seq, rows in groupby(database.execute("select * from crossing order by rowid"), lambda row: row[0]):
+    database.executemany("insert into crossing values (?, ?)", _further_links(database, seen_key))
+    for seq, rows in groupby(database.execute("select * from crossing order by seq, rowid"), lambda row: row[0]):
         (links,) = database.execute("select links from fetch where seq = ?", (seq,)).fetchone()
         targets = np.array([page for _, page in rows], "<i4").tobytes()
         more = (links + targets, len(targets) // 4, seq)
         database.execute("update fetch set links = ?, found = found + ? where seq = ?", more)
     database.execute("delete from foreign_link")
+    database.execute("delete from further_link")
     database.execute("drop index leads_of")
+
+
+def _further_links(database: sqlite3.Connection, seen_key: bytes) -> list[tuple[int, int]]:
+    """Return the number of a fetch and a target for each link of `further_link` whose target is a page."""
+    found = database.execute(_FURTHER).fetchall()
+    if not found:
+        return []
+    seen, ids = SeenTable(seen_key), array("q")
+    urls = database.execute("select id, url from page order by id")
+    while rows := urls.fetchmany(_URLS_AT_ONCE):
+        seen.add(seen.fingerprints([url for _, url in rows]), len(ids), np.empty(len(rows), np.int32))
+        ids.extend(id for id, _ in rows)
+    sources = np.repeat([seq for seq, _ in found], [len(data) // 8 for _, data in found])
+    pages = np.empty(len(sources), np.int32)
+    seen.find(np.frombuffer(bytearray().join(data for _, data in found), "<i8"), pages)
+    known = pages >= 0
+    return list(zip(sources[known].tolist(), np.array(ids)[pages[known]].tolist(), strict=True))
 
 
 def _progress(database: sqlite3.Connection) -> Iterator[CrawlProgress]:

@@ -2,8 +2,8 @@
 links from them.
 
 The mode of the crawl (parallel/folder/link_policy.py) decides what happens to such a link. In mode exchange it is sent at
-the next exchange. In mode firewall it is dropped. In mode cross-over it waits until this partition has no own pages left,
-and then this partition fetches the page itself.
+the next exchange: first as a URL, and further links to that URL as its fingerprint (further_links.py). In mode firewall it is
+dropped. In mode cross-over it waits until this partition has no own pages left, and then this partition fetches the page itself.
 
 The exchange stands between the crawl and `Delivery`. Links that wait are in `PendingLinks`. The exchange also carries
 control messages (control_messages.py) and hand-overs (handover.py). Message batches are made when a batch goes to the
@@ -14,6 +14,7 @@ which the frontier took it in.
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +29,7 @@ from trapline.frontier.layout import DEEPEST
 from trapline.parallel import CROSS_OVER, EXCHANGE
 from trapline.parallel.folder.link_policy import LinkPolicy
 from trapline.parallel.live.control_messages import ControlMessages
+from trapline.parallel.live.further_links import FurtherLinkExchange
 from trapline.parallel.live.handover import Handover
 from trapline.parallel.live.partition_report import PartitionCount
 from trapline.parallel.live.pending_links import PendingLinks, ReadPendingLinks
@@ -35,10 +37,13 @@ from trapline.parallel.live.site_owner import SiteOwners
 from trapline.parallel.transport.control_batches import decode as messages_in
 from trapline.parallel.transport.handover_batches import Contents, is_handover
 from trapline.parallel.transport.handover_batches import encode as encode_handover
-from trapline.parallel.transport.url_batches import LinkRow, decode, encode, parts
+from trapline.parallel.transport.url_batches import NO_LINKS, FurtherLinks, LinkRow, decode, encode, parts
 
 MOST_IN_MEMORY = 32_768
 """Pending links that a partition keeps in memory in mode cross-over, about 300 bytes each; the URL store keeps as many URLs."""
+
+
+_NO_FURTHER: Mapping[int, int] = MappingProxyType({})
 
 
 class Sends(Protocol):
@@ -59,16 +64,21 @@ class LinkExchange:
         policy: LinkPolicy = LinkPolicy(),  # noqa: B008  frozen
         pending: ReadPendingLinks = lambda _: [],
         most_in_memory: int = MOST_IN_MEMORY,
+        further: FurtherLinkExchange | None = None,
     ) -> None:
         """`exchanged`: the numbers of message batches made for each other partition and received from it, as on disk.
         `pending`: reads the links on disk that are left to send, or to follow. `most_in_memory`: pending links to keep in
-        memory in mode cross-over; in mode exchange all are sent together."""
+        memory in mode cross-over; in mode exchange all are sent together. `further`: the exchange of fingerprints, if the
+        partitions share their key; without it, URLs are sent every time."""
         self._frontier, self._link_resolver, self._site_owners = frontier, link_resolver, site_owners
         self.made = {partition: passed.made for partition, passed in exchanged.items()}
         self.received = {partition: passed.received for partition, passed in exchanged.items()}
         self._handed_on = frontier.strategy.page.handed_on
         self._policy, self._replicated = policy, frozenset(policy.replicated)
         self._pending = PendingLinks(pending, most_in_memory if policy.mode == CROSS_OVER else None)
+        self._further = further
+        # Links that wait on disk for the next exchange are URLs.
+        self._sends_further = further is not None and policy.mode == EXCHANGE and not policy.every_pages
         self._forwarded = PendingLinks()  # links that go out with the next batch, in every mode
         self._pages_fetched: Callable[[], int] = lambda: 0  # by the crawl
         self._sent_at = 0  # pages fetched when pending links were last sent
@@ -89,9 +99,9 @@ class LinkExchange:
 
     # ---- out
 
-    def send_links(self, page: int, urls: Sequence[str], links: int) -> None:
+    def send_links(self, page: int, urls: Sequence[str], links: int, further: Mapping[int, int] = _NO_FURTHER) -> None:
         """Gather links to pages of other partitions. `page`: the page of ours, just reported, that has them. `links`:
-        its number of links in all."""
+        its number of links in all. `further`: the receivers of further links, by fingerprint."""
         frontier = self._frontier
         share = frontier.page_value(page, self._handed_on) / links if self._handed_on >= 0 else 0.0
         depth = int(frontier.page_depths[page])
@@ -102,6 +112,8 @@ class LinkExchange:
                 self._forwarded.add(PendingLink(url, 1, depth, share))
             elif self._policy.mode in (EXCHANGE, CROSS_OVER):
                 self._pending.add(PendingLink(url, 1, depth, share))
+        if self._further is not None and further:
+            self._further.add(further, depth, share)
 
     def send_refetched_links(self, page: int, urls: Sequence[str]) -> None:
         if self._policy.mode == EXCHANGE:
@@ -195,22 +207,41 @@ class LinkExchange:
         for owner, hosts in site_owners.take_decided().items():
             # Before the first links, because batches arrive in order
             self._make(owner, encode_handover(Contents(hosts)))
-        urls: list[tuple[int, int]] = []
-        for owner, rows in self._take_due().items():
-            if owner != site_owners.own:
-                urls.append((owner, sum(row.links > 0 for row in rows)))
-            for part in parts(rows, lambda row: len(row.url)):
-                self._make(owner, encode(part))
+        urls = self._make_links()
         for receiver, data in self.messages.take():
             self._make(receiver, data)
         delivered = list(self._delivered.items())
         traffic = PartitionTraffic(
             self._message_batches, delivered, self._arrived, site_owners.fresh, handover.ended, handover.size,
-            urls, *self._pending.take_changes(),
+            urls, *self._pending.take_changes(), self._further.take_kept() if self._further is not None else (),
         )  # fmt: skip
         self._message_batches, self._arrived, self._delivered, self._is_idle = [], [], {}, False
         site_owners.fresh, handover.ended, handover.size = [], [], 0
         return traffic
+
+    def _make_links(self) -> list[tuple[int, int]]:
+        """Make the message batches of links. Return the receivers, and how many URLs each gets."""
+        due, own = self._take_due(), self._site_owners.own
+        further = self._further.take() if self._further is not None else {}
+        for owner in {**due, **further}:
+            *whole, last = parts(due.get(owner, []), lambda row: len(row.url))
+            for part in whole:
+                self._make(owner, encode(part))
+            self._make(owner, encode(last, further.get(owner, NO_LINKS)))
+        if self._sends_further:
+            for owner, rows in due.items():
+                self._note_sent(owner, rows)
+        counts = {owner: sum(row.links > 0 for row in rows) for owner, rows in due.items() if owner != own}
+        for owner, links in further.items():
+            counts[owner] = counts.get(owner, 0) + links.size
+        return list(counts.items())
+
+    def _note_sent(self, owner: int, rows: Sequence[LinkRow]) -> None:
+        """Let further links to these pages travel as fingerprints, if the receiver is their owner and not a registrar."""
+        urls = [row.url.decode() for row in rows if row.links]
+        settled = [url for url in urls if self._site_owners.settled_owner(url) is not None]
+        if settled and self._further is not None:
+            self._further.sent(settled, owner)
 
     def _make(self, receiver: int, data: bytes) -> None:
         self.made[receiver] = number = self.made.get(receiver, 0) + 1
@@ -244,26 +275,45 @@ class LinkExchange:
         elif (messages := messages_in(data)) is not None:
             self.messages.deliver(messages, now)
         else:
-            self._take_links(data, now)
+            batch = decode(data)
+            self._take_links(sender, batch.rows, now)
+            if batch.further.size:
+                self._take_further(sender, batch.further, now)
         self.received[sender] = number
         self._arrived.append((sender, number))
         if sender == self._site_owners.own:
             self._delivered[sender] = number
 
-    def _take_links(self, data: bytes, now: float) -> None:
+    def _take_further(self, sender: int, further: FurtherLinks, now: float) -> None:
+        """Take in links to URLs that we have."""
+        if self._further is None:
+            raise ConfigError(
+                "a message batch has fingerprints of URLs, but the crawl has no key: restore parallel.json from a copy"
+            )
+        ours, others = self._further.arrived(further)
+        if len(ours.pages):
+            self._frontier.receive(_checked(ours), now)
+        self._take_links(sender, others, now)
+
+    def _take_links(self, sender: int, rows: Sequence[LinkRow], now: float) -> None:
         """Take in links to our pages. Links to sites that are not ours are forwarded: we know more
         about the owner than the sender did."""
         seeds: dict[str, LinkRow] = {}
         linked: list[tuple[str, LinkRow]] = []  # one URL may have two rows: forwarded links and the sender's own
-        for row in decode(data):
+        unplaced: list[str] = []
+        for row in rows:
             url = row.url.decode(errors="replace")
             if not self._site_owners.owns(url):
                 self._forward(url, row)
+                if row.links and not self._site_owners.is_registrar(url):
+                    unplaced.append(url)
             elif row.links:
                 linked.append((url, row))
             else:
                 seeds[url] = row
-        self._add_to_frontier(seeds, linked, now)
+        unplaced += self._add_to_frontier(seeds, linked, now)
+        if unplaced and self._further is not None and sender != self._site_owners.own:
+            self._further.keep(unplaced)
 
     def _forward(self, url: str, row: LinkRow) -> None:
         if row.links:
@@ -271,7 +321,10 @@ class LinkExchange:
         else:
             self._seeds[url] = row
 
-    def _add_to_frontier(self, seeds: Mapping[str, LinkRow], linked: Sequence[tuple[str, LinkRow]], now: float) -> None:
+    def _add_to_frontier(
+        self, seeds: Mapping[str, LinkRow], linked: Sequence[tuple[str, LinkRow]], now: float
+    ) -> list[str]:
+        """Discover seeds and linked pages. Return the URLs that are out of scope."""
         for url, row in seeds.items():
             if row.depth:
                 self._link_resolver.add_seed(url, row.depth)  # the page itself arrives as a link
@@ -281,6 +334,8 @@ class LinkExchange:
         ours = [(page, row) for page, (_, row) in zip(pages, linked, strict=True) if page >= 0]
         if ours:
             self._frontier.receive(_arrivals(ours), now)
+        is_outside = self._link_resolver.is_out_of_scope
+        return [url for page, (url, _) in zip(pages, linked, strict=True) if page < 0 and is_outside(page)]
 
     # ---- counting
 
@@ -288,6 +343,7 @@ class LinkExchange:
     def has_news(self) -> bool:
         """Whether the next store batch would contain traffic to or from other partitions."""
         is_out = self._seeds or self._forwarded or self._message_batches or self.messages.has_news
+        is_out = is_out or (self._further is not None and self._further.has_news)
         return bool(is_out or self._arrived or self._pending.has_changes or self._is_due)
 
     @property
@@ -305,7 +361,7 @@ def _row(pending: PendingLink) -> LinkRow:
 
 
 def _arrivals(ours: list[tuple[int, LinkRow]]) -> Arrivals:
-    """Return one arrival for each page: it may have two rows, or two URLs here. Raises `ConfigError` for impossible numbers."""
+    """Return one arrival for each page: it may have two rows, or two URLs here."""
     by_page: dict[int, list[LinkRow]] = {}
     for page, row in ours:
         by_page.setdefault(page, []).append(row)
@@ -314,9 +370,16 @@ def _arrivals(ours: list[tuple[int, LinkRow]]) -> Arrivals:
         for page, rows in by_page.items()
     ]
     pages, links, shares, depths = zip(*merged, strict=True)
-    if max(links) > _MOST_LINKS or min(depths) < 0 or max(depths) > DEEPEST or not np.isfinite(shares).all():
+    return _checked(Arrivals(np.array(pages, np.int32), np.array(links), np.array(shares), np.array(depths)))
+
+
+def _checked(arrivals: Arrivals) -> Arrivals:
+    """Return the arrivals. Raises `ConfigError` for impossible numbers."""
+    _, links, shares, depths = arrivals
+    is_wrong = links.min() < 1 or links.max() > _MOST_LINKS or depths.min() < 0 or depths.max() > DEEPEST
+    if is_wrong or not np.isfinite(shares).all():
         raise ConfigError("a message batch has a link with impossible numbers: run the same version in all partitions")
-    return Arrivals(np.array(pages, np.int32), np.array(links), np.array(shares), np.array(depths))
+    return arrivals
 
 
 _MOST_LINKS = 1 << 24

@@ -10,7 +10,7 @@ import asyncio
 import json
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from math import inf
 from pathlib import Path
@@ -31,6 +31,7 @@ from trapline.fetch.dns import Resolver
 from trapline.frontier import Frontier
 from trapline.parallel.folder.link_policy import LinkPolicy
 from trapline.parallel.live.exchange import LinkExchange
+from trapline.parallel.live.further_links import FurtherLinkExchange
 from trapline.parallel.live.owner_lookup import OwnerLookup
 from trapline.parallel.live.page_budget import Holding
 from trapline.parallel.live.partition_report import answer
@@ -73,9 +74,11 @@ class LiveMember:
         notes: Sequence[str] = (),
         policy: LinkPolicy = LinkPolicy(),  # noqa: B008  frozen
         connections: int = 1,
+        shares_key: bool = False,
     ) -> None:
-        """`notes`: remarks for the user about the partition's folder."""
-        self._notes, self._policy, self._connections = notes, policy, connections
+        """`notes`: remarks for the user about the partition's folder. `shares_key`: all partitions compute the same fingerprints
+        of URLs."""
+        self._notes, self._policy, self._connections, self._shares_key = notes, policy, connections, shares_key
         self._own, self._site_owners, self._resolver = own, site_owners, resolver
         self._folder, self._lead = folder, lead
         self._status: CrawlStatus | None = None
@@ -107,9 +110,19 @@ class LiveMember:
 
     def connect(self, frontier: Frontier, link_resolver: LinkResolver, exchanged: Exchanged) -> "LiveMember":
         self._exchange = LinkExchange(
-            frontier, link_resolver, self._site_owners, exchanged, self._policy, self._pending_links
+            frontier,
+            link_resolver,
+            self._site_owners,
+            exchanged,
+            self._policy,
+            self._pending_links,
+            further=FurtherLinkExchange(link_resolver, self._unplaced_urls()) if self._shares_key else None,
         )
         return self
+
+    def _unplaced_urls(self) -> dict[int, str]:
+        with closing(Reading(self._folder)) as reading:
+            return reading.unplaced_urls()
 
     def _pending_links(self, most: int | None) -> list[PendingLink]:
         with closing(Reading(self._folder)) as reading:
@@ -122,8 +135,8 @@ class LiveMember:
     def have_grown(self) -> bool:
         return self._site_owners.has_grown
 
-    def send_links(self, page: int, urls: Sequence[str], links: int) -> None:
-        self._exchange.send_links(page, urls, links)
+    def send_links(self, page: int, urls: Sequence[str], links: int, further: Mapping[int, int]) -> None:
+        self._exchange.send_links(page, urls, links, further)
 
     def send_refetched_links(self, page: int, urls: Sequence[str]) -> None:
         self._exchange.send_refetched_links(page, urls)

@@ -48,6 +48,7 @@ class SiteOwners:
         self._addresses = dict(assigned)  # of settled hosts; "": the host has none
         self._owners: dict[str, int] = {}
         self._registrars: dict[str, int] = {}
+        self._settled: dict[str, int] = {}  # owners of sites whose hosts are settled
         self.fresh: list[tuple[str, str]] = []  # hosts settled since the last batch, here or by another partition
         self._decided: list[tuple[str, str]] = []  # hosts settled here
         sizes = sizes or [self.partitions]
@@ -58,16 +59,30 @@ class SiteOwners:
 
     def owns(self, url: str) -> bool | None:
         """Return whether the page is ours; None: we are the registrar of its host, which is not settled yet."""
+        owner = self.settled_owner(url)
+        if owner is not None:
+            return owner == self.own and (self._by_url or self.is_whole)
+        return None if self.is_whole and self._where(host_of(url)) == self.own else False
+
+    def settled_owner(self, url: str) -> int | None:
+        """Return the owner of the page, which does not change until the crawl grows. None: its host is not settled yet."""
         if self._by_url:
-            return self.where(url) == self.own
-        host = host_of(url)
-        return self.is_whole and self._where(host) == self.own and (host in self._owners or None)
+            return self._partitioning.owner_of(url.encode(), b"", b"")
+        end = url.find("/", 8)
+        site = url if end < 0 else url[:end]
+        owner = self._settled.get(site)
+        if owner is None and self._key(host := host_of(site)) is not None:
+            owner = self._settled[site] = self._where(host)
+        return owner
+
+    def is_registrar(self, url: str) -> bool:
+        """Return whether partitions that do not know the owner of the page send us everything about it."""
+        return self._by_address and _rendezvous(host_of(url), self.partitions) == self.own
 
     def where(self, url: str) -> int:
         """Return the partition to which everything about the page is sent: its owner, or the registrar of its host."""
-        if self._by_url:
-            return self._partitioning.owner_of(url.encode(), b"", b"")
-        return self._where(host_of(url))
+        owner = self.settled_owner(url)
+        return self._where(host_of(url)) if owner is None else owner
 
     def _where(self, host: str) -> int:
         found = self._owners.get(host)

@@ -262,6 +262,7 @@ def _tasks(manifest: Manifest, token: str, coordinator: Address, patience_s: flo
             patience_s=patience_s,
             began=manifest.began,
             policy=asdict(manifest.policy),
+            seen_key=manifest.seen_key,
         )
         for number, part in enumerate(manifest.parts)
     ]

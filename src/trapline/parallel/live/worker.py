@@ -65,6 +65,7 @@ class WorkerTask:
     began: float | None = None  # when the crawl began; None: not recorded
     policy: dict[str, Any] = field(default_factory=lambda: asdict(LinkPolicy()))
     paused: bool = False  # the crawl is paused
+    seen_key: str = ""  # of the fingerprints of URLs, in hexadecimal digits; "": this partition has its own key
 
     def to_line(self) -> bytes:
         return json.dumps(asdict(self)).encode() + b"\n"
@@ -92,7 +93,10 @@ def work(task: WorkerTask) -> None:
     lead = Lead(coordinator, task.listen, task.host, task.patience_s, task.limited, task.paused)
     resolver = Resolver(options.hosts, options.nameservers)
     policy = LinkPolicy.from_json(task.policy)
-    member = LiveMember(own, site_owners, resolver, folder, lead, crawl.state.notes, policy, options.connections)
+    shares_key = bool(task.seen_key)
+    member = LiveMember(
+        own, site_owners, resolver, folder, lead, crawl.state.notes, policy, options.connections, shares_key
+    )
     run_crawl(crawl, member.view(), member)
     if member.is_lost:
         host, port = task.coordinator
@@ -113,14 +117,15 @@ def _wait_for_the_last(folder: Path) -> None:
 
 def _opened(folder: Path, options: CrawlOptions, task: WorkerTask) -> Opened:
     """Open the partition's folder, new or old."""
+    seen_key = bytes.fromhex(task.seen_key)
     if (folder / DATABASE).exists():
         check_mark(folder, task.mark, task.sizes[-1], task.began)
         # The options may have changed. What `prepare_old` looks for is that of the new ones.
         outside = {name: getattr(options, name) for name in ("credentials", "cookies", "proxy", "proxy_names")}
         prepared = prepare_old(folder, None, **outside)
-        crawl = opened(replace(prepared, options=options, strategy=strategy_of(options)))
+        crawl = opened(replace(prepared, options=options, strategy=strategy_of(options), seen_key=seen_key))
     else:
-        crawl = opened(Prepared(folder, options, strategy_of(options), new=True, began=task.began))
+        crawl = opened(Prepared(folder, options, strategy_of(options), new=True, began=task.began, seen_key=seen_key))
     assert crawl.claim is not None
     try:  # mark an old folder too: its worker may have been killed before it wrote the mark
         note_partition(crawl.claim, task.mark)

@@ -90,5 +90,5 @@ def sites_in(data: bytes) -> set[str]:
     """Return the sites whose URLs are in a message batch, be it of control messages or of links."""
     messages = decode(data)
     if messages is None:
-        return {origin(row.url.decode(errors="replace")) for row in links_in(data)}
+        return {origin(row.url.decode(errors="replace")) for row in links_in(data).rows}
     return {origin(message.url) for message in messages if message.kind not in NOT_BY_SITE}

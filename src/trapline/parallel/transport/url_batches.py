@@ -1,26 +1,42 @@
-"""The binary format of a batch of URLs: the links that one partition sends to another. This module knows the format,
-and not who sends.
+"""The binary format of a batch of links: what one partition sends to another about pages of the other. This module knows the
+format, and not who sends.
 
-Rows are sorted by URL and front-coded: a URL is written as the length of the prefix that it shares with the URL before,
-and its rest. All rows are then compressed together. Numbers are varints: seven bits per byte, the low bits first.
+The URL of a page is sent once, in a `LinkRow`. Further links to the page have the fingerprint of its URL (crawler/discovery/seen/),
+eight bytes, in `FurtherLinks`. All numbers are columns, so that no code runs for a single row. URLs are sorted, so that they compress
+well.
 
-    magic "TLB1" | flags (1: with shares) | number of rows | for each row: shared, length, rest, links, depth, share as float64
+    magic "TLB2" | flags (1: with shares, 2: with wide numbers) | compressed: number of URLs, number of fingerprints (uint32 each), then
+    of the URLs: lengths in bytes, depths, links (uint8, or uint32 if they are wide), shares (float64), text
+    of the fingerprints: fingerprints (int64), depths, links (uint32 each), shares (float64)
+
+All numbers are little-endian. Most batches are small and have small numbers, which zstd alone does not shrink to a byte.
+
+Batches of earlier versions ("TLB1") are read too: a crawl that is resumed may have some on its disk. Their URLs are front-coded: each is
+the length of the prefix that it shares with the one before, and its rest. Their numbers are varints: seven bits per byte, the low ones
+first.
+
+    magic "TLB1" | flags | compressed: number of rows, for each row: shared, length, rest, links, depth, share as float64
 """
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeVar
 
+import numpy as np
 import zstandard
 
 from trapline.errors import ConfigError
+from trapline.frontier.layout import Array
 
 T = TypeVar("T")
-MAGIC = b"TLB1"
+MAGIC, _FIRST_MAGIC = b"TLB2", b"TLB1"
 BATCH_BYTES = 1 << 20  # of URLs and files in one message batch, unless a single item has more
 MOST_BYTES = 64 << 20  # limit of the decompressed size: a batch comes from another process, and is not trusted
-_WITH_SHARES = 1
-_SHARE = struct.Struct("<d")
+_WITH_SHARES, _WIDE = 1, 2
+_SHARE, _COUNTS = struct.Struct("<d"), struct.Struct("<II")
+_NUMBERS = ("B", "I")  # as struct writes them: narrow, wide
+_FURTHER = tuple(map(np.dtype, ("<i8", "<u4", "<u4", "<f8")))  # fingerprints, depths, links, shares
 
 
 class LinkRow(NamedTuple):
@@ -30,41 +46,95 @@ class LinkRow(NamedTuple):
     share: float = 0.0
 
 
-def encode(rows: Iterable[LinkRow]) -> bytes:
-    """Return the bytes of a batch of URLs.
+class FurtherLinks(NamedTuple):
+    """Links to pages whose URLs an earlier batch for the same receiver had, or the same batch. Columns of the same length."""
+
+    fingerprints: Array  # of the URLs, each once
+    depths: Array
+    links: Array
+    shares: Array
+
+    @property
+    def size(self) -> int:
+        return len(self.fingerprints)
+
+
+NO_LINKS = FurtherLinks(*(np.zeros(0, numbers) for numbers in _FURTHER))
+
+
+class LinkBatch(NamedTuple):
+    rows: list[LinkRow]  # sorted
+    further: FurtherLinks
+
+
+def encode(rows: Iterable[LinkRow], further: FurtherLinks = NO_LINKS) -> bytes:
+    """Return the bytes of a batch of links.
 
     >>> rows = [LinkRow(b"http://a/2", 1, 3), LinkRow(b"http://a/1", 2, 0)]
-    >>> decode(encode(rows)) == sorted(rows)
+    >>> decode(encode(rows)).rows == sorted(rows)
     True
     """
     ordered = sorted(rows)
-    shares = any(row.share for row in ordered)
-    body = bytearray()
-    _put(body, len(ordered))
-    before = b""
-    for row in ordered:
-        common = _common(before, row.url)
-        for number in (common, len(row.url) - common):
-            _put(body, number)
-        body += row.url[common:]
-        _put(body, row.links)
-        _put(body, row.depth)
-        if shares:
-            body += _SHARE.pack(row.share)
-        before = row.url
-    return MAGIC + bytes([_WITH_SHARES if shares else 0]) + packed(bytes(body))
+    count = len(ordered)
+    urls, links, depths, shares = zip(*ordered, strict=True) if ordered else ((), (), (), ())
+    has_shares = any(shares) or bool(further.shares.any())
+    numbers = (*map(len, urls), *depths, *links)
+    is_wide = max(numbers, default=0) > 255
+    columns = [
+        _COUNTS.pack(count, further.size),
+        struct.pack(f"<{3 * count}{_NUMBERS[is_wide]}", *numbers),
+        struct.pack(f"<{count}d", *shares) if has_shares else b"",
+        *urls,
+    ]
+    if further.size:
+        more = zip(further[: 4 if has_shares else 3], _FURTHER, strict=False)
+        columns += [column.astype(kind).tobytes() for column, kind in more]
+    return MAGIC + bytes([has_shares * _WITH_SHARES | is_wide * _WIDE]) + packed(b"".join(columns))
 
 
-def decode(data: bytes) -> list[LinkRow]:
-    """Return the rows of a batch, sorted. Raises `ConfigError` if the bytes are not a batch of URLs."""
-    if data[:4] != MAGIC or len(data) < 5 or data[4] > _WITH_SHARES:
+def decode(data: bytes) -> LinkBatch:
+    """Return the contents of a batch. Raises `ConfigError` if the bytes are not a batch of links."""
+    if data[:4] not in (MAGIC, _FIRST_MAGIC) or len(data) < 5 or data[4] > _WITH_SHARES | _WIDE:
         raise ConfigError(
             "a message batch is not a batch of URLs, or another version wrote it: run the same version in all partitions"
         )
     try:
-        return _rows(unpacked(data[5:]), bool(data[4]))
-    except (zstandard.ZstdError, IndexError, struct.error) as error:
+        body, has_shares = unpacked(data[5:]), bool(data[4] & _WITH_SHARES)
+        return (
+            _columns(body, has_shares, bool(data[4] & _WIDE))
+            if data[:4] == MAGIC
+            else LinkBatch(_rows(body, has_shares), NO_LINKS)
+        )
+    except (zstandard.ZstdError, IndexError, ValueError, struct.error) as error:
         raise ConfigError(f"a batch of URLs is damaged: {error}") from error
+
+
+def _columns(body: bytes, has_shares: bool, is_wide: bool) -> LinkBatch:
+    count, further = _COUNTS.unpack_from(body)
+    numbers = struct.Struct(f"<{3 * count}{_NUMBERS[is_wide]}")
+    found = numbers.unpack_from(body, _COUNTS.size)
+    at = _COUNTS.size + numbers.size
+    shares: Sequence[float] = (0.0,) * count
+    if has_shares:
+        shares = struct.unpack_from(f"<{count}d", body, at)
+        at += _SHARE.size * count
+    ends = list(accumulate(found[:count], initial=at))
+    urls = [body[start:end] for start, end in pairwise(ends)]
+    columns = _further(body, ends[-1], further, has_shares)
+    return LinkBatch(list(map(LinkRow, urls, found[2 * count :], found[count : 2 * count], shares)), columns)
+
+
+def _further(body: bytes, at: int, count: int, has_shares: bool) -> FurtherLinks:
+    if not count and at == len(body):
+        return NO_LINKS
+    columns = []
+    for numbers in _FURTHER[: 4 if has_shares else 3]:
+        end = at + numbers.itemsize * count
+        columns.append(np.frombuffer(bytearray(body[at:end]), numbers))  # writable, as kernels want it
+        at = end
+    if at != len(body) or any(len(column) != count for column in columns):
+        raise IndexError(f"it has {len(body)} bytes instead of {at}")
+    return FurtherLinks(*columns, *(() if has_shares else (np.zeros(count),)))
 
 
 def parts(things: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
@@ -114,24 +184,6 @@ def _rows(body: bytes, shares: bool) -> list[LinkRow]:
         rows.append(LinkRow(url, links, depth, share))
         before = url
     return rows
-
-
-def _common(one: bytes, other: bytes) -> int:
-    most = min(len(one), len(other))
-    if one[:most] == other[:most]:
-        return most
-    low, high = 0, most  # the prefixes of length `low` are equal, those of length `high` are not
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle)
-    return low
-
-
-def _put(body: bytearray, number: int) -> None:
-    while number >= 128:
-        body.append(number & 127 | 128)
-        number >>= 7
-    body.append(number)
 
 
 def _get(body: Sequence[int], at: int) -> tuple[int, int]:

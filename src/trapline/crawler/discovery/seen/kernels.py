@@ -20,6 +20,8 @@ from trapline.frontier.layout import Array, Numbers, Pages
 SEGMENTS = 256
 # Indexes of `head`: the number of URLs; the page of fingerprint 0, or -1; the two halves of the key.
 COUNT, ZERO, KEY_0, KEY_1 = 0, 1, 2, 3
+NO_PAGE = -2  # lower numbers too: the caller of the lookup may use them for reasons
+LINKS_ELSEWHERE = -256  # and lower: other processes have the page; the number says which
 LOW_BITS = 0x7FFFFFFF  # of a page number
 AHEAD = 8  # slots are prefetched this many fingerprints ahead: one cache miss takes as long as some ten look-ups
 
@@ -140,13 +142,34 @@ def keep_distinct(desk: LookupArrays, count: int, key: int) -> int:
     return distinct
 
 
+@helper(i8(DeskType, i8))
+def put_last_elsewhere(desk: LookupArrays, count: int) -> int:
+    """Put the links that lead elsewhere behind the others, in order, and their fingerprints first. Return how many others there are."""
+    here = elsewhere = 0
+    for i in range(count):
+        if desk.pages[i] > LINKS_ELSEWHERE:
+            desk.pages[here] = desk.pages[i]
+            here += 1
+        else:
+            desk.slots[elsewhere] = desk.pages[i]
+            desk.fingerprints[elsewhere] = desk.fingerprints[i]
+            elsewhere += 1
+    for i in range(elsewhere):
+        desk.pages[here + i] = desk.slots[i]
+    return here
+
+
 @kernel(i8(i8, i8, Bytes, Rows, Bytes, i8))
 def find_links(handle: int, desk_handle: int, text: Array, spans: Array, url: Array, wants_distinct: int) -> int:
-    """Look up the links of the page at `url`. Return the number of distinct pages, or -1.
+    """Look up the links of the page at `url`. Return the number of distinct pages and, in the high half, the number of links to pages
+    that are elsewhere; or -1.
 
-    The distinct pages are the first of `desk.pages`. They are given if they are wanted, and every link leads to a page without
-    a mark. Otherwise desk.pages[i] is the page of link i; below -1: it has none; -1: unknown. And desk.fingerprints[i] is the
-    fingerprint under which the result may be remembered; 0: it may not.
+    The distinct pages are the first of `desk.pages`. They are given if they are wanted, and every link leads to a page without a mark,
+    or elsewhere. The links that lead elsewhere follow: their numbers after the distinct pages, and their fingerprints as the first of
+    `desk.fingerprints`.
+
+    Otherwise desk.pages[i] is the page of link i; below -1: it has none; -1: unknown. And desk.fingerprints[i] is the fingerprint under
+    which the result may be remembered; 0: it may not.
     """
     table: Table = recall_table(handle)
     desk: LookupArrays = recall_desk(desk_handle)
@@ -163,8 +186,14 @@ def find_links(handle: int, desk_handle: int, text: Array, spans: Array, url: Ar
         if page < 0 and fingerprints[i] != 0 and desk.met[slot] == fingerprints[i]:
             page = desk.met_pages[slot]
         pages[i] = page
-        is_plain = is_plain and page >= 0 and (page >= marks.size or marks[page] == 0)
-    return keep_distinct(desk, count, table.head[KEY_0]) if is_plain else -1
+        is_plain = is_plain and (page <= LINKS_ELSEWHERE or (page >= 0 and (page >= marks.size or marks[page] == 0)))
+    if not is_plain:
+        return -1
+    here = put_last_elsewhere(desk, count)
+    distinct = keep_distinct(desk, here, table.head[KEY_0])
+    for i in range(count - here):
+        pages[distinct + i] = pages[here + i]
+    return distinct | ((count - here) << 32)
 
 
 @helper(i8(TableType, i8, i8))

@@ -67,6 +67,10 @@ class SeenTable:
     def __len__(self) -> int:
         return int(self._head[COUNT])
 
+    @property
+    def key(self) -> bytes:
+        return bytes(self._table.head[KEY_0:].tobytes())
+
     def fingerprints(self, urls: Sequence[str]) -> Array:
         """Return the fingerprints of the URLs as int64."""
         texts = [url.encode() for url in urls]
@@ -165,7 +169,6 @@ def _check(fingerprints: Array, out: Array) -> None:
 # that its fingerprint may have. The memory is therefore bounded, and a new result replaces the old one of its slot.
 
 UNKNOWN = -1
-NO_PAGE = -2  # lower numbers too: the caller of `remember` may use them for reasons
 SLOTS = 1 << 15
 _USUAL, _MOST = 1024, 4096  # links that the arrays have room for at first; larger arrays than _MOST are not kept
 
@@ -201,19 +204,28 @@ class Lookup:
             raise InvariantError(f"marks of type {marks.dtype}; pass a contiguous array of uint8")
         self._use(self._desk._replace(marks=marks))
 
-    def find(self, links: Links, url: bytes, wants_distinct: bool = False) -> tuple[Array, bool]:
+    def find(self, links: Links, url: bytes, wants_distinct: bool = False) -> tuple[Array, int]:
         """Look up the links of the page at `url`. Return an array, which the next call overwrites, and what it has.
 
-        True: the distinct pages that the links lead to, in order. They are given if they are wanted, and every link leads to a
-        known page without a mark. False: for each link its page, UNKNOWN, or the remembered number.
+        0 or more: the distinct pages that the links lead to, in order; and after them, for this number of links, the remembered numbers
+        up to LINKS_ELSEWHERE, whose fingerprints `elsewhere` returns. They are given if they are wanted, and every link leads to a known
+        page without a mark, or elsewhere. -1: for each link its page, UNKNOWN, or the remembered number.
         """
         count = len(links)
         room = len(self._desk.pages)
         if count > room or room > _MOST:
             self._make_room(max(count, _USUAL))
         text, base = np.frombuffer(links.text or b" ", np.uint8), np.frombuffer(url, np.uint8)
-        distinct = find_links(self._seen.handle, self._pin.handle, text, links.spans, base, wants_distinct)
-        return (self._desk.pages[:count], False) if distinct < 0 else (self._desk.pages[:distinct], True)
+        found = find_links(self._seen.handle, self._pin.handle, text, links.spans, base, wants_distinct)
+        if found < 0:
+            return self._desk.pages[:count], -1
+        elsewhere = found >> 32
+        return self._desk.pages[: (found & 0xFFFFFFFF) + elsewhere], elsewhere
+
+    def elsewhere(self, count: int) -> list[int]:
+        """Return the fingerprints of the links that lead elsewhere, as many as `find` returned last."""
+        found: list[int] = self._desk.fingerprints[:count].tolist()
+        return found
 
     def forget(self) -> None:
         """Forget all remembered results: they may no longer be true."""
@@ -227,3 +239,14 @@ class Lookup:
         if fingerprint and (page < 0 or fingerprint != found_by):
             slot = fingerprint & (len(self._desk.met) - 1)
             self._desk.met[slot], self._desk.met_pages[slot] = fingerprint, page
+
+    def remember_all(self, fingerprints: Array, page: int) -> None:
+        """Remember one result, NO_PAGE or less, for links with these fingerprints."""
+        known = fingerprints[fingerprints != 0]
+        slots = known & (len(self._desk.met) - 1)
+        self._desk.met[slots], self._desk.met_pages[slots] = known, page
+
+    def fingerprints_at(self, places: Sequence[int]) -> list[int]:
+        """Return the fingerprints of these links of the last call of `find`."""
+        found: list[int] = self._desk.fingerprints[places].tolist()
+        return found
