@@ -79,10 +79,8 @@ def _other(script: str, *options: str) -> Callable[[Path, Path], list[str]]:
 
 
 def _trapline(seeds: Path, folder: Path) -> list[str]:
-    # With the quality of the published results.
-    order = ["--strategy", "crawl-ability", "--quality", "opic"]
     args = f"--connections {CONNECTIONS} --delay 0 --max-pages 30000 --allow-private --quiet"
-    return trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *order, *args.split())
+    return trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *args.split())
 
 
 def _watched(seeds: Path, folder: Path) -> list[str]:
