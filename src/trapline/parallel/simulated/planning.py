@@ -38,7 +38,7 @@ from trapline.strategies import load_strategy
 PAGES_PER_SECOND = 3_800.0
 
 # docs/parallel.md, `bench/exchange.py` on uci-ics-crawl, links sent every 100 pages: encoded, with the number of links.
-BYTES_PER_URL = 24.0
+BYTES_PER_URL = 26.0
 
 # docs/reproduce-cho.md, table 1a, the generated web of 200,000 pages: coverage in firewall mode, as a share of all
 # pages, by number of partitions.
