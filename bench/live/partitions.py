@@ -78,7 +78,7 @@ def contestant(processes: int, trace: Trace) -> Contestant:
     def command(seeds: Path, folder: Path) -> list[str]:
         if processes > 1:
             trace.follow(folder)
-        order = ["--strategy", "crawl-ability", "--quality", "opic", "--processes", str(processes)]
+        order = ["--processes", str(processes)]
         args = f"--connections {CONNECTIONS} --delay 0 --allow-private --quiet"
         return trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *order, *args.split())
 

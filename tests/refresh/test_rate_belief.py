@@ -16,6 +16,7 @@ from trapline.refresh.policies.estimators import lost, rate_of
 from trapline.refresh.policies.rate_belief import (
     ENOUGH_PAGES,
     SHAPE,
+    change_probability,
     changes_of,
     expected_gain_s,
     growth_after_change,
@@ -23,7 +24,6 @@ from trapline.refresh.policies.rate_belief import (
     learn_rate,
     prior_mean,
     seconds_of,
-    unlikely,
 )
 
 A_DAY_S = 86_400.0
@@ -124,7 +124,7 @@ def test_the_gain_rises_with_time_and_is_less_than_the_time(a: float, one: float
 def test_a_change_adds_between_nothing_and_one_change(a: float, power: float) -> None:
     b, t = 5_000.0, 5_000.0 * 10.0**power
     growth = growth_after_change(a, b, t)
-    mean_b = a * unlikely(a + 1.0, b, t) / unlikely(a, b, t)
+    mean_b = a * change_probability(a + 1.0, b, t) / change_probability(a, b, t)
     assert 1.0 <= growth <= 1.0 + 1.0 / min(a, 1.0)
     assert a * (1.0 - 1e-6) <= mean_b * growth <= (a + 1.0) * (1.0 + 1e-6)
 

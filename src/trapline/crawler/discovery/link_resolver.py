@@ -48,7 +48,7 @@ _SENT = LINKS_ELSEWHERE  # minus p: partition p owns the page, and was sent its 
 _MOST_FOREIGN_SITES = 1 << 16  # to remember: they only save time
 _LOOKUP_SLOTS = 1 << 20  # of a partition, which remembers the URLs that it has sent
 
-_NO_FURTHER: Mapping[int, int] = MappingProxyType({})
+NO_FURTHER: Mapping[int, int] = MappingProxyType({})
 
 
 class ResolvedLinks(NamedTuple):
@@ -56,7 +56,7 @@ class ResolvedLinks(NamedTuple):
 
     pages: Array  # each page once, in order; then one ELSEWHERE for each page of another partition
     foreign: Sequence[str] = ()  # URLs that other partitions own
-    further: Mapping[int, int] = _NO_FURTHER  # the others that they own, whose URLs they have: fingerprint -> owner
+    further: Mapping[int, int] = NO_FURTHER  # the others that they own, whose URLs they have: fingerprint -> owner
 
     @property
     def own(self) -> Array:
@@ -110,10 +110,10 @@ class LinkResolver:
         if self._moved and found:
             self._mark_moved(found)
         foreign: Sequence[str] = ()
-        further: Mapping[int, int] = _NO_FURTHER
+        further: Mapping[int, int] = NO_FURTHER
         if found and (lowest := min(found)) < 0:
             if lowest <= _FOREIGN:
-                further = _NO_FURTHER if lowest > _SENT or wants_urls else self._further(found)
+                further = NO_FURTHER if lowest > _SENT or wants_urls else self._further(found)
                 foreign = self._foreign(found, links, base_url, further, wants_urls, made)
             for page in found:
                 if _FOREIGN < page < NO_PAGE:

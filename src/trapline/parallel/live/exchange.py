@@ -14,12 +14,11 @@ which the frontier took it in.
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
 
-from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.discovery.link_resolver import NO_FURTHER, LinkResolver
 from trapline.crawler.engine.other_partitions import Exchanged
 from trapline.crawler.engine.records import MessageBatch, PartitionTraffic, PendingLink
 from trapline.errors import ConfigError
@@ -41,9 +40,6 @@ from trapline.parallel.transport.url_batches import NO_LINKS, FurtherLinks, Link
 
 MOST_IN_MEMORY = 32_768
 """Pending links that a partition keeps in memory in mode cross-over, about 300 bytes each; the URL store keeps as many URLs."""
-
-
-_NO_FURTHER: Mapping[int, int] = MappingProxyType({})
 
 
 class Sends(Protocol):
@@ -99,7 +95,7 @@ class LinkExchange:
 
     # ---- out
 
-    def send_links(self, page: int, urls: Sequence[str], links: int, further: Mapping[int, int] = _NO_FURTHER) -> None:
+    def send_links(self, page: int, urls: Sequence[str], links: int, further: Mapping[int, int] = NO_FURTHER) -> None:
         """Gather links to pages of other partitions. `page`: the page of ours, just reported, that has them. `links`:
         its number of links in all. `further`: the receivers of further links, by fingerprint."""
         frontier = self._frontier

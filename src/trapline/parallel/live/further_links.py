@@ -86,10 +86,11 @@ class FurtherLinkExchange:
         )
 
     def _rows(self, further: FurtherLinks, places: list[int]) -> list[LinkRow]:
-        urls = self._unplaced | self._link_resolver.known_urls(further.fingerprints[places])
+        known = self._link_resolver.known_urls(further.fingerprints[places])
         found = []
         for at in places:
-            url = urls.get(int(further.fingerprints[at]))
+            fingerprint = int(further.fingerprints[at])
+            url = known.get(fingerprint) or self._unplaced.get(fingerprint)
             if url is not None:
                 numbers = int(further.links[at]), int(further.depths[at]), float(further.shares[at])
                 found.append(LinkRow(url.encode(), *numbers))

@@ -58,10 +58,10 @@ def seconds_of(s: PolicyView, page: int) -> float:
 
 
 @shared
-def unlikely(a: float, b: float, t: float) -> float:
+def change_probability(a: float, b: float, t: float) -> float:
     """Return 1 - (b / (b + t))^a: the probability of a change within t seconds.
 
-    >>> round(unlikely(1.0, 3.0, 1.0), 6)
+    >>> round(change_probability(1.0, 3.0, 1.0), 6)
     0.25
     """
     return -math.expm1(-a * math.log1p(t / b))
@@ -74,8 +74,8 @@ def growth_after_change(a: float, b: float, t: float) -> float:
     >>> round(growth_after_change(1.0, 1.0, 1.0), 3), round(growth_after_change(1.0, 1.0, 1e-6), 3)
     (1.2, 1.0)
     """
-    none = unlikely(a, b, t)
-    mean, square = unlikely(a + 1.0, b, t) / none, unlikely(a + 2.0, b, t) / none
+    none = change_probability(a, b, t)
+    mean, square = change_probability(a + 1.0, b, t) / none, change_probability(a + 2.0, b, t) / none
     return max(1.0, mean / ((a + 1.0) * square - a * mean * mean))
 
 
@@ -107,7 +107,7 @@ def learn_rate(s: PolicyView, page: int, now: float, age: float) -> None:
         return
     a, b = changes_of(s, page), seconds_of(s, page)
     growth = growth_after_change(a, b, t)
-    mean_b = a * unlikely(a + 1.0, b, t) / unlikely(a, b, t)  # the new mean times b
+    mean_b = a * change_probability(a + 1.0, b, t) / change_probability(a, b, t)  # the new mean times b
     own[CHANGES] += max(0.0, mean_b * growth - a)
     own[WATCHED_S] += b * (growth - 1.0)
 
