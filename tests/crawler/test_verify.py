@@ -500,12 +500,27 @@ def test_progress_that_lags_behind_is_corrected(folder: Path) -> None:
     is_repaired(folder)
 
 
-def test_a_damaged_database_is_reported_and_cannot_be_repaired(folder: Path, capsys: Captured) -> None:
+def destroy_root_of(folder: Path, table: str) -> None:
+    with closing(sqlite3.connect(folder / "crawl.db")) as database:
+        (page,) = database.execute("select rootpage from sqlite_master where name = ?", (table,)).fetchone()
+        (size,) = database.execute("pragma page_size").fetchone()
     with (folder / "crawl.db").open("r+b") as file:
-        file.seek((folder / "crawl.db").stat().st_size // 2)
-        file.write(os.urandom(4 * 4096))
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+
+
+@pytest.mark.parametrize("table", ["meta", "page", "fetch", "journal"])
+def test_a_damaged_database_is_reported_and_cannot_be_repaired(folder: Path, capsys: Captured, table: str) -> None:
+    destroy_root_of(folder, table)
     assert cli.run(["verify", str(folder), "--repair"]) == 1
     assert "not repaired" in capsys.readouterr().out
+
+
+def test_a_database_that_cannot_be_opened_is_refused_by_other_commands(folder: Path, capsys: Captured) -> None:
+    destroy_root_of(folder, "meta")
+    for command in (["crawl", "--quiet", "--resume"], ["status"], ["report"]):
+        assert cli.run([*command, str(folder)]) == 2
+        assert "malformed; restore it from a copy" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_being_crawled_or_has_no_crawl_is_refused(

@@ -59,6 +59,7 @@ LATER_TABLES = {
 """The tables that folders of earlier versions do not have. The store adds them when such a crawl is resumed."""
 
 _NOT_READ = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)  # the disk failed, or access to it
+_DAMAGED = sqlite3.SQLITE_CORRUPT
 _UNBORN = "crawl.db.new"
 # SQLite's own files are there if the process was killed while it created the database.
 _UNBORN_FILES = tuple(f"{_UNBORN}{end}" for end in ("", "-journal", "-wal", "-shm"))
@@ -151,6 +152,10 @@ def _note(claim: FolderClaim, *statements: tuple[str, tuple[str, ...]]) -> None:
         raise ConfigError(f"{claim.path}: {problem}") from None
 
 
+class DamagedDatabase(ConfigError):
+    """So much of the database of a crawl is damaged that it cannot be opened."""
+
+
 def check_crawl(path: Path) -> None:
     """Raise `ConfigError` unless this is the folder of a crawl in the format of this version."""
     connect(path).close()
@@ -170,8 +175,11 @@ def connect(path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(read_only(path), uri=True, isolation_level=None)
         found = connection.execute("select value from meta where key = 'format'").fetchone()
     except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_READ:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _NOT_READ:
             raise ConfigError(f"{path / DATABASE}: cannot be read: {error}; fix that and try again") from None
+        if code == _DAMAGED:
+            raise DamagedDatabase(f"{path / DATABASE}: {error}; restore it from a copy") from None
         raise ConfigError(
             f"{path / DATABASE}: not the database of a crawl: {error}; restore it from a copy, or name another folder"
         ) from None

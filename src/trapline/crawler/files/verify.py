@@ -29,7 +29,7 @@ from trapline.crawler.files.database_check import (
     progress_problems,
     type_problems,
 )
-from trapline.crawler.files.layout import ARCHIVES, DATABASE, SNAPSHOT, check_crawl, connect
+from trapline.crawler.files.layout import ARCHIVES, DATABASE, SNAPSHOT, DamagedDatabase, check_crawl, connect
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.store.damaged import DAMAGED
 from trapline.errors import ConfigError, InvariantError, OtherVersionError
@@ -45,7 +45,11 @@ def verify(folder: Path, repair: bool = False, progress: ProgressCallback = no_p
 
     Raise `ConfigError` if this is not the folder of a crawl, or the crawl is running.
     """
-    check_crawl(folder)
+    try:
+        check_crawl(folder)
+    except DamagedDatabase:
+        problem = Problem(str(folder / DATABASE), "too damaged to be opened: restore it from a copy")
+        return Verified([problem], [problem])
     _refuse_merged(folder)
     with held(folder, repair):
         found = _verified(folder, progress)

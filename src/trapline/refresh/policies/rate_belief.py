@@ -17,7 +17,7 @@ crawls are worth. They are multiplied by `age` before each crawl.
 
 What a crawl gains is the mean over the belief, not what it gains at the mean rate:
 
-    E[(1 / D) (1 - exp(-D t) (1 + D t))] = ((b + t) q - b) / (1 - a) - t q,  q = (b / (b + t))^a
+    E[(1 / D) (1 - exp(-D t) (1 + D t))] = b ((1 + t / b)^(1 - a) - 1) / (1 - a) - t q,  q = (b / (b + t))^a
 
 A page of which little is known may change seldom. Its copy would then last long, so the mean over the belief is larger.
 Cost: O(1) per crawl and value, O(pages) per revision.
@@ -36,7 +36,6 @@ SHAPE = 0.5  # of the prior. A wide one: rates of pages differ by orders of magn
 ENOUGH_PAGES = 10  # with fewer crawled pages the mean of the prior is the rate of all crawls together
 LEAST_S = 1.0  # shortest time between two crawls
 SERIES = 1e-4  # below this value of (a + 1) t / b the first term of the series is exact enough; the difference would be rounding error
-NEAR_1 = 1e-6  # nearer to a = 1 the limit of the formula is more exact than the formula
 
 
 @shared
@@ -90,9 +89,8 @@ def expected_gain_s(a: float, b: float, t: float) -> float:
         return 0.5 * a / b * t * t
     log_ratio, less = math.log1p(t / b), 1.0 - a
     unchanged = math.exp(-a * log_ratio)
-    if abs(less) < NEAR_1:
-        return b * log_ratio - t * unchanged
-    return ((b + t) * unchanged - b) / less - t * unchanged
+    growth = math.expm1(less * log_ratio) / less if less != 0.0 else log_ratio  # ((1 + t / b)^(1 - a) - 1) / (1 - a)
+    return b * growth - t * unchanged
 
 
 @shared
