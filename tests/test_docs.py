@@ -68,7 +68,7 @@ def test_every_folder_has_a_docstring_and_a_place_in_the_architecture() -> None:
 
 def test_names_that_the_architecture_places_in_a_file_are_there() -> None:
     """A name "(in `file.py`)"."""
-    placed = re.findall(r"`(\w+)` \(in `(\w+\.py)`\)", (DOCS / "architecture.md").read_text())
+    placed = re.findall(r"`(\w+)` \(in `([\w/]+\.py)`\)", (DOCS / "architecture.md").read_text())
     assert placed
     for name, file in placed:
         texts = [path.read_text() for path in (ROOT / "src" / "trapline").rglob(file)]

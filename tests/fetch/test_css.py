@@ -96,10 +96,10 @@ def test_other_rules_that_begin_like_an_import_are_none() -> None:
 )
 @pytest.mark.parametrize("before", ["", "a{b:image-set("])
 def test_the_time_is_linear(before: str, part: str) -> None:
-    css = before + part * (50_000 // len(part))
+    css = before + part * (100_000 // len(part))
     began = time.process_time()
     read_style(css)
-    assert time.process_time() - began < 0.5, "quadratic time would be many seconds"
+    assert time.process_time() - began < 10.0, "quadratic time would be minutes"
 
 
 class CountedMatches:

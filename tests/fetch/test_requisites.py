@@ -75,10 +75,10 @@ def test_a_page_has_a_limited_number_of_requisites() -> None:
 )
 def test_no_page_takes_long(part: str) -> None:
     hrefs("<img src=a>")
-    html = part * (100_000 // len(part)) + "'>"
+    html = part * (200_000 // len(part)) + "'>"
     began = time.process_time()
     hrefs(html)
-    assert time.process_time() - began < 0.5, "quadratic time would be many seconds"
+    assert time.process_time() - began < 10.0, "quadratic time would be minutes"
 
 
 @pytest.mark.parametrize(
