@@ -112,7 +112,7 @@ def judged(name: str, arena: Arena, found: Recommendation, every: list[CrawlSett
     gain = found.advised.gain_over(found.default)
     return Row(
         f"{name} ({arena.web.pages:,} pages, {arena.web.sites:,} sites)",
-        duration(found.budget.until_s),
+        duration(found.budget.time_s or 0.0),
         found.advised.setting.label,
         found.settings,
         f"{gain.mean * 100:+.2f} ± {(gain.ci or 0.0) * 100:.2f}",

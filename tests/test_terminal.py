@@ -5,12 +5,14 @@ import ast
 import asyncio
 import io
 import json
+import os
+import pty
 import re
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -259,3 +261,22 @@ def test_text_of_a_peer_is_escaped(tmp_path: Path, answer: object, code: int, ca
         assert run(["parallel", "status", str(tmp_path / "c")]) == code
     printed = "".join(capsys.readouterr())
     assert "owned" in printed and FORGED in printed and is_harmless(printed)
+
+
+_SHOWS = "import sys; from trapline.terminal import rewrite_line, say; rewrite_line(sys.stderr, 'progress'); say('done', err=True)"
+_STARTS = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]], process_group={})"
+
+
+@pytest.mark.parametrize(("group", "is_shown"), [("None", True), ("0", False)])
+def test_a_command_in_the_background_rewrites_no_line_of_its_terminal(group: str, is_shown: bool) -> None:
+    """A process group of its own is in the background, until a shell makes it the terminal's."""
+    process, terminal = pty.fork()
+    if process == 0:
+        os.execv(sys.executable, [sys.executable, "-c", _STARTS.format(group), _SHOWS])
+    shown = b""
+    with suppress(OSError):  # Linux: the other end is closed
+        while piece := os.read(terminal, 4096):
+            shown += piece
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+    assert b"done" in shown and (b"progress" in shown) == is_shown

@@ -80,6 +80,7 @@ BOUNDS = {
 OF_SIMULATIONS = {
     **BOUNDS,
     "connections": _count(1),
+    "max_time": _seconds(1e-3),
     "timeout": _seconds(),
     "page_seconds": _seconds(1e-6),
     "requests": _count(0),

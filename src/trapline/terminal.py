@@ -11,6 +11,7 @@ like ours.
 
 import io
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
@@ -64,8 +65,17 @@ def say_to(stream: TextIO, *lines: str) -> None:
 
 
 def rewrite_line(stream: TextIO, line: str = "", width: int | None = None) -> None:
-    """Replace the line at the cursor with this one, cut to `width` characters."""
-    _send(stream, f"\r{escaped(line)[:width]}{_ERASE_LINE}")
+    """Replace the line at the cursor with this one, cut to `width` characters. Do nothing in the background (`command &`), where the
+    user of the terminal is typing that line."""
+    if not _is_in_background(stream):
+        _send(stream, f"\r{escaped(line)[:width]}{_ERASE_LINE}")
+
+
+def _is_in_background(stream: TextIO) -> bool:
+    try:
+        return os.tcgetpgrp(stream.fileno()) != os.getpgrp()
+    except (OSError, ValueError):  # no terminal
+        return False
 
 
 def redraw(stream: TextIO, lines: Sequence[str], height: int) -> None:

@@ -126,6 +126,16 @@ def test_totals_curves_and_sites_agree_with_each_other(web: Graph) -> None:
     assert max(times) == pytest.approx(totals["simulated_seconds"])
 
 
+@pytest.mark.parametrize("strategy", ["opic", "crawl-ability"])
+def test_a_crawl_with_max_time_is_the_beginning_of_the_crawl_without(web: Graph, strategy: str) -> None:
+    whole = trapline.simulate(web, strategy, failed=0.1).fetches.to_pylist()
+    middle = whole[len(whole) // 2]["end_s"]
+    for most in (middle, middle - 1e-9, 1e9):
+        short = trapline.simulate(web, strategy, failed=0.1, max_time=most)
+        assert short.fetches.to_pylist() == [row for row in whole if row["end_s"] <= most]
+        assert short.record.drained == (most == 1e9)
+
+
 def test_results_convert_to_pandas_and_files(web: Graph, tmp_path: Path) -> None:
     comparison = trapline.compare(web, ["opic", load_strategy("depth")], max_pages=50)
     frame = comparison.to_pandas()

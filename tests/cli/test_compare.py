@@ -141,6 +141,27 @@ def test_the_table_of_stopped_crawls_shows_how_much_of_the_web_they_fetched(
     assert "% of all" not in said and "random order 0.5, optimum 0." in said
 
 
+def test_crawls_that_end_at_a_time_are_compared_by_what_they_fetched(
+    web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    found = compare(tmp_path, web, "breadth-first", "omniscient", "depth", "--max-time", "100s")
+    crawls = {crawl["strategy"]: crawl for crawl in found["crawls"]}
+    assert all(0 < crawl["simulated_seconds"] <= 100 and not crawl["drained"] for crawl in crawls.values())
+    best = max(crawls, key=lambda name: crawls[name]["quality_fetched"])
+    said = capsys.readouterr().out
+    rows = {line.split()[0]: line.split()[1:] for line in said.splitlines() if line.startswith(tuple(crawls))}
+    assert "--max-time 100s" in said and "fetched different pages" in said
+    assert rows[best][0] == f"{100 * crawls[best]['quality_fetched']:.1f}{BEST}"
+    assert not any(BEST in cell for row in rows.values() for cell in row[2:])
+
+
+def test_a_crawl_with_no_time_for_a_page_is_said_to_have_none(web: str, tmp_path: Path, capsys: Captured) -> None:
+    found = compare(tmp_path, web, "opic", "--max-time", "1ms")
+    assert found["crawls"][0]["pages_fetched"] == 0
+    assert "opic fetched no page in its time; give it more: --max-time" in capsys.readouterr().err
+
+
 @slow
 def test_without_names_every_usable_strategy_is_compared(web: str, tmp_path: Path, capsys: Captured) -> None:
     without, with_history = compare(tmp_path, web), compare(tmp_path, web, "--history", web)

@@ -219,8 +219,8 @@ def test_printed_conditions_parse_to_the_same_conditions(args: list[str]) -> Non
 
 
 @pytest.mark.parametrize("args", [
-    ["--batch", "50"], ["--pause", "2"], ["--failed", "5%"], ["--refused", "5%"], ["--max-pages", "9"], ["--seed", "3"],
-    ["--retries", "0"], ["--quality", "zipf"], ["--delay", "3"], ["--bandwidth", "20kB"], ["--servers", "thesis"],
+    ["--batch", "50"], ["--pause", "2"], ["--failed", "5%"], ["--refused", "5%"], ["--max-pages", "9"], ["--max-time", "9s"],
+    ["--seed", "3"],     ["--retries", "0"], ["--quality", "zipf"], ["--delay", "3"], ["--bandwidth", "20kB"], ["--servers", "thesis"],
     ["--first-response", "9s"], ["--ip-delay", "0"], ["--page-seconds", "2"],
 ])  # fmt: skip
 def test_other_conditions_have_another_heading(args: list[str]) -> None:
@@ -284,6 +284,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["--connections", "0"], "'--connections': 0"),
     (["--connections", "1.5"], "'--connections': '1.5' is not a whole number"),
     (["--max-pages", "0"], "'--max-pages': 0"),
+    (["--max-time", "0"], "'--max-time': 0"),
     (["--seeds", "absent.txt"], "'absent.txt' does not exist"),
     (["--seeds", "."], "'.' is a directory"),
     (["--seed", "-1"], "'--seed': -1"),

@@ -10,7 +10,7 @@ from trapline.graph import generate, save
 
 Captured = pytest.CaptureFixture[str]
 HOW = ("--strategy", "breadth-first", "--page-seconds", "1", "--connections", "4", "--delay", "2")
-CHANGES = ("--changes", "poisson:2min", "--time", "3min")
+CHANGES = ("--changes", "poisson:2min", "--max-time", "3min")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_crawls_of_one_web_are_compared(web: str, tmp_path: Path, capsys: Captur
     ("options", "said"),
     [
         (("--refresh-share", "10%"), "also give --changes"),
-        (("--time", "1h"), "also give --changes"),
+        (("--precision", "50%"), "also give --changes"),
         ((*CHANGES, "--refresh-share", "1", "--refresh-price", "2"), "exclude each other"),
         ((*CHANGES, "--refresh-share", "a lot"), "--refresh-share a lot"),
         ((*CHANGES, "--refresh-policy", "cgmm"), "no policy 'cgmm'"),

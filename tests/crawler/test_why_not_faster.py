@@ -32,7 +32,7 @@ def record(limit: int = 64, **given_: Any) -> dict[str, Any]:
     states = {name: given_.pop(name, 0) for name in STATES}
     waiting = {"pages": 2_900, "sites": 80, "addresses": 80, "ready_addresses": 0, "by_reason": {}, "next_s": None}
     waiting |= {name: given_.pop(name) for name in waiting if name in given_}
-    progress = {"pages": 1_000, "errors": 0, "waiting": 2_900, "active": given_.pop("active", 1)}
+    progress = {"pages": 1_000, "errors": 0, "waiting": waiting["pages"], "active": given_.pop("active", 1)}
     return {
         "at": 0.0,
         "phase": CRAWLING,
@@ -156,16 +156,21 @@ RUNNING: list[tuple[dict[str, Any], str, str]] = [
         "58 of 64 connections wait for the delay of their sites, which follows every visit of 1 page.",
     ),
     (
-        record(nothing_to_do=60, sites=0, addresses=0, active=4),
+        record(nothing_to_do=60, sites=0, addresses=0, pages=0, active=4),
         "drained",
         "Nothing is left to fetch except the pages of 4 visits under way.",
     ),
     (
-        record(nothing_to_do=60, sites=0, active=4) | {"refetches": {"fetched": 1}},
+        record(nothing_to_do=60, sites=0, pages=0, active=4) | {"refetches": {"fetched": 1}},
         "refresh",
         "No new page is waiting. The crawl refetches pages that are due, in 4 visits",
     ),
-    (record(nothing_to_do=60, sites=0, progress={"pages": 0}), "starting", "The crawl has just begun: the first pages"),
+    (
+        record(nothing_to_do=60, sites=0, pages=0, progress={"pages": 0}),
+        "starting",
+        "The crawl has just begun: the first pages",
+    ),
+    (record(nothing_to_do=64, sites=0, active=0), "starting", "The crawl has just found pages: the first visits"),
     (record(fetching=5) | {"goal": 1_001}, "goal", "The last pages of --max-pages are being fetched."),
     (
         record(paused=64, phase=PAUSED) | {"paused": True},

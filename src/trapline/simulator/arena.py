@@ -62,8 +62,8 @@ class Arena:
             return None, None
         return np.maximum(self.quality, 0.0), self.conditions.quality
 
-    def crawl(self, chosen: Chosen, label: str = "crawling", until_s: float = math.inf) -> SimulatedCrawl:
-        return self._crawl(chosen, label, self.conditions.connections, self.network, until_s)
+    def crawl(self, chosen: Chosen, label: str = "crawling") -> SimulatedCrawl:
+        return self._crawl(chosen, label, self.conditions.connections, self.network)
 
     def reference_rate(self, chosen: Chosen, label: str = "crawling") -> float | None:
         """Return the pages per second of one connection with unlimited bandwidth, the reference of the speed-up.
@@ -75,9 +75,7 @@ class Arena:
         unlimited = replace(self.network, bandwidth=math.inf)
         return timing.rate(self._crawl(chosen, f"{label}, one connection", 1, unlimited).log)
 
-    def _crawl(
-        self, chosen: Chosen, label: str, connections: int, network: Network, until_s: float = math.inf
-    ) -> SimulatedCrawl:
+    def _crawl(self, chosen: Chosen, label: str, connections: int, network: Network) -> SimulatedCrawl:
         """Run one crawl. Errors in a strategy from a user's file are reported as errors of that file."""
         given, strategy = self.conditions, chosen.strategy
         with self.steps.counted(label, "pages") as progress, chosen.blamed():
@@ -91,7 +89,7 @@ class Arena:
                 network=network,
                 seeds=self.seeds,
                 most=given.max_pages,
-                until_s=until_s,
+                until_s=math.inf if given.max_seconds is None else given.max_seconds,
                 inputs=inputs_for(strategy, self.web, self.pagerank, self.quality, self.history, given.seed),
                 seed=given.seed,
                 progress=progress,

@@ -116,6 +116,7 @@ class CrawlConditions:
     world: WebOptions = field(default_factory=WebOptions)
     connections: int = CONNECTIONS
     max_pages: int | None = None
+    max_seconds: float | None = None
     seeds: Path | tuple[int | str, ...] | None = None  # a file, or page numbers and URLs; None: all home pages
     seed: int = 0
     speed_up: bool = False
@@ -128,8 +129,7 @@ class CrawlConditions:
 
         Infinity, which means no limit and which JSON does not have, becomes None.
         """
-        own = {"connections", "max_pages", "seeds", "seed", "speed_up", "quality", "harvest_quality", "history"}
-        every = {name: value for name, value in asdict(self).items() if name in own}
+        every = {name: value for name, value in asdict(self).items() if name not in ("rules", "world")}
         every |= asdict(rules or self.rules) | asdict(self.world) | {"servers": self.world.model}
         every["page_seconds"] = self.world.constant_s
         return {name: _plain(value) for name, value in every.items()}

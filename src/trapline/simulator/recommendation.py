@@ -56,10 +56,6 @@ class CrawlBudget:
         pages = None if self.pages is None else max(1, round(self.pages * share))
         return CrawlBudget(None if self.time_s is None else self.time_s * share, pages)
 
-    @property
-    def until_s(self) -> float:
-        return math.inf if self.time_s is None else self.time_s
-
 
 @dataclass(frozen=True, slots=True)
 class CrawlSetting:
@@ -147,15 +143,14 @@ class Trier:
         setting, seed = trials.setting, self._arena.conditions.seed + draw
         if seed not in self._draws:
             self._draws[seed] = self._arena.sampled(seed)
-        conditions = replace(setting.conditions, seed=seed, max_pages=self._budget.pages)
-        crawl = self._draws[seed].under(conditions).crawl(setting.chosen, until_s=self._budget.until_s)
-        rows = fetched(crawl.log)
-        in_time = rows.end <= self._budget.until_s
-        sums = np.cumsum(self._arena.pagerank[rows.page[in_time]]) / self._whole
+        budget = self._budget
+        conditions = replace(setting.conditions, seed=seed, max_pages=budget.pages, max_seconds=budget.time_s)
+        rows = fetched(self._draws[seed].under(conditions).crawl(setting.chosen).log)
+        sums = np.cumsum(self._arena.pagerank[rows.page]) / self._whole
         trials.shares.append(float(sums[-1]) if len(sums) else 0.0)
         trials.pages.append(len(sums))
-        trials.seconds.append(float(rows.end[in_time][-1]) if len(sums) else 0.0)
-        trials.curves.append(self._curve(rows.end[in_time], sums))
+        trials.seconds.append(float(rows.end[-1]) if len(sums) else 0.0)
+        trials.curves.append(self._curve(rows.end, sums))
 
     def _curve(self, ends: Floats, sums: Floats) -> Floats:
         reached = np.concatenate(([0.0], sums))

@@ -31,6 +31,7 @@ class SimulationSettings(RuleSettings):
 
     connections: int = CONNECTIONS
     max_pages: int | None = None
+    max_time: float | None = None
     seeds: str | Path | Sequence[int | str] | None = None
     """A file with one URL or page number per line, or a sequence of URLs and page numbers. None: all home pages."""
     seed: int = 0
@@ -76,6 +77,7 @@ class SimulationSettings(RuleSettings):
             world,
             connections=self.connections,
             max_pages=self.max_pages,
+            max_seconds=self.max_time,
             seeds=_seeds(self.seeds),
             seed=self.seed,
             speed_up=self.speed_up,

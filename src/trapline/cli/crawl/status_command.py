@@ -63,7 +63,7 @@ def _lines(found: "FolderStatus", folder: Path) -> Iterator[str]:
         "abandoned sites": counts(found.abandoned_sites, ABANDONED),
         "rejected links": counts(found.rejected_links, REJECTED),
         "active visits": f"{found.active:,} of {found.connections:,}",
-        "quality so far": f"{number(found.quality)}, the sum over the fetched pages (--quality)"
+        "quality so far": f"{number(found.quality)}, the sum over the fetched pages (--quality {found.quality_source})"
         if found.quality
         else "",
     }

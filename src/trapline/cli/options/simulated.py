@@ -141,6 +141,13 @@ CRAWL = Section(
             "Maximum number of connections open at once (r in the papers).",
         ),
         ("--max-pages", "max_pages", count(1), None, "Stop after this many pages. [unlimited]"),
+        (
+            "--max-time",
+            "max_seconds",
+            seconds(1e-3),
+            None,
+            "Stop after this simulated time. [unlimited; with --changes: 1d]",
+        ),
         ("--seeds", "seeds", (_FILE, "FILE"), None, "File with one seed URL or page number per line. [all home pages]"),
         ("--seed", "seed", count(0), 0, "Random seed of strategies, servers and failures."),
         (

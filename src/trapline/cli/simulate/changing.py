@@ -15,7 +15,7 @@ import click
 from trapline.cli.options.scheduling import settings_of
 from trapline.cli.options.sections import Many, Section, refuse
 from trapline.cli.options.simulated import heading
-from trapline.cli.options.values import SHARES, check_history, real, seconds, share, trace_of
+from trapline.cli.options.values import SHARES, check_history, real, share, trace_of
 from trapline.cli.simulate.arena import opened
 from trapline.cli.terminal.progress import Progress, compile_kernels, compile_ranks
 from trapline.cli.terminal.scoreboard import web_name
@@ -48,7 +48,6 @@ CHANGES = Section(
             "Change history: poisson:GAP[:LENGTH], bursty:GAP[:LENGTH] or a trace file.",
         ),
         ("--changes-speed", "speed", real(), 1.0, "Seconds of the history per simulated second."),
-        ("--time", "until_s", seconds(1e-3), _DAY_S, "Duration of the crawl, in simulated time. [1d]"),
         (
             "--level",
             "level",
@@ -103,7 +102,6 @@ class ChangeOptions:
 
     changes: str | None
     speed: float
-    until_s: float
     level: tuple[tuple[str, float], ...]
     precision: float
     recall: float
@@ -179,9 +177,10 @@ def _numbers(text: str, kind: Any, flag: str) -> list[float]:
 def web_of(options: ChangeOptions, arena: "Arena") -> "ChangingWeb":
     from trapline.simulator.changing_web import changing_web
 
-    seed = arena.conditions.seed
+    seed, given_s = arena.conditions.seed, arena.conditions.max_seconds
     trace = trace_of(str(options.changes), arena.web.pages, seed)
-    web = changing_web(arena.web, trace, options.until_s, options.signal_conditions(), speed=options.speed, seed=seed)
+    time_s = _DAY_S if given_s is None else given_s
+    web = changing_web(arena.web, trace, time_s, options.signal_conditions(), speed=options.speed, seed=seed)
     return replace(web, servers=arena.servers, network=arena.network)
 
 
@@ -223,7 +222,7 @@ def check_fits(options: ChangeOptions, conditions: "CrawlConditions", log_file: 
     """Refuse options that a crawl of a changing web does not have, before anything that takes long."""
     for flag, given in (("--max-pages", conditions.max_pages), ("--speed-up", conditions.speed_up)):
         if given:
-            raise ConfigError(f"{flag} has no effect with --changes, where --time ends the crawl; omit {flag}")
+            raise ConfigError(f"{flag} has no effect with --changes, where --max-time ends the crawl; omit {flag}")
     if conditions.world.robots:  # the default too
         refuse(("robots",), "is not supported with --changes; omit it")
     if log_file is not None and len(options.refreshes()) > 1:
@@ -354,13 +353,14 @@ def _picture(
     from trapline.report.chart import Chart, ChartLine, axis
     from trapline.report.plot import chart_png
 
-    unit = time_unit(options.until_s)
+    until_s = rows[0].crawl.web.until_s
+    unit = time_unit(until_s)
     lines = []
     for index, row in enumerate(rows):
         fresh = row.measured.fresh
         time = row.measured.time_s / unit.seconds
         lines.append(ChartLine(index, row.name, time, 100.0 * fresh.curve, f"{100.0 * fresh.average:.1f} %"))
-    x = axis(f"simulated time ({unit.name})", options.until_s / unit.seconds, tight=True)
+    x = axis(f"simulated time ({unit.name})", until_s / unit.seconds, tight=True)
     y = axis("quality of the pages with a fresh copy", 100.0, "%", tight=True)
     chart = Chart("fresh-quality", "Fresh quality", "average", x, y, lines)
     about = f"{web_name(graph)}, {options.changes}, {chosen.name}\n{heading(conditions)}"

@@ -60,7 +60,7 @@ _OUTPUT = Section(
         ("--json", "as_json", None, False, "Print the result as JSON instead of a table."),
     ),
 )
-_CRAWL = simulated.CRAWL.without("connections", "max_pages", "speed_up", "harvest_quality")
+_CRAWL = simulated.CRAWL.without("connections", "max_pages", "max_seconds", "speed_up", "harvest_quality")
 _POLITENESS = (
     scheduling.POLITENESS.listed("delay_s", "per_connection")
     .with_defaults(per_connection=TRIED_PER_CONNECTION)

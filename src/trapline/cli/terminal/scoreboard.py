@@ -6,6 +6,7 @@ The report's `Column` decides which value is the best. This module knows the wid
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +26,24 @@ _ALL = 0.9995  # shown as 100.0 %
 
 def scoreboard(records: "Records") -> str:
     """Return a table with one row per crawl and as many columns as fit, followed by notes on the columns."""
-    shown = [*_order(records), *_time(records), *_odd(records), *_cost(records)]
+    shown = _columns(records)
     while len(shown) > 1 and max(map(len, _lines(records, shown))) >= shutil.get_terminal_size().columns:
         shown.pop()  # the last column is the least important
     return "\n".join((*_lines(records, shown), "", *_notes(records, shown)))
+
+
+def _columns(records: "Records") -> list["Column"]:
+    """Return all columns, the most important first. If the crawls fetched different pages, that is what they fetched."""
+    from trapline.report.table import comparable
+
+    order, share, time, odd = list(_order(records)), list(_share(records)), list(_time(records)), list(_odd(records))
+    if comparable(records):
+        return [*order, *share, *time, *odd, *_cost(records)]
+    return [*share, *odd, *_without_best([*time, *order]), *_cost(records)]
+
+
+def _without_best(columns: Sequence["Column"]) -> list["Column"]:
+    return [replace(column, better=0) for column in columns]
 
 
 def grid_text(grid: "Grid") -> str:
@@ -54,6 +69,9 @@ def web_name(graph: Path) -> str:
 def say_if_few(records: "Records") -> None:
     """Warn of a crawl that ended almost at once: that is rarely intended, and the numbers do not show it."""
     for record in records:
+        if not record.drained and record.pages_fetched == 0:
+            say(f"{record.name} fetched no page in its time; give it more: --max-time TIME", err=True)
+            return
         if record.drained and record.pages_fetched < _FEW * record.pages:
             end = f"{record.name} ended after {record.pages_fetched:,} of {record.pages:,} pages"
             say(
@@ -87,6 +105,9 @@ def _order(records: "Records") -> Iterator["Column"]:
     if records[0].quality != "PageRank":
         yield _column("average\ncumul.\nquality", [r.average_cumulative_quality for r in records], "{:.3f}".format, 1)
     yield _column("Kendall's\ntau", [r.kendall_tau for r in records], "{:.3f}".format, 1)
+
+
+def _share(records: "Records") -> Iterator["Column"]:
     if not _same_pages(records) or records[0].quality_fetched < _ALL:
         heading = f"% of all\n{_quality_name(records)}\nfetched"
         yield _column(heading, [r.quality_fetched * 100 for r in records], "{:.1f}".format, 1)
@@ -121,8 +142,12 @@ def _cost(records: "Records") -> Iterator["Column"]:
 
 
 def _notes(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
+    from trapline.report.table import comparable
+
     if any(map(_marked, shown)):
         yield f"{BEST} best value of the column."
+    if not comparable(records):
+        yield "The crawls fetched different pages, so columns about order and time have no best value."
     whose = "" if _same_pages(records) else f" of the pages of {records[0].name}"
     optimum = records[0].optimal_average_cumulative_pagerank
     yield f"Average cumulative PageRank: random order 0.5, optimum{whose} {optimum:.3f}."

@@ -2,7 +2,7 @@
 folder.
 
 This module decides nothing of the crawl; it notes the pace for the folder. `PaceMeter` computes the pace, and what other options would
-change, at most every few seconds. status.py has the values, crawler/inspect/summary.py
+change, at most once a second. status.py has the values, crawler/inspect/summary.py
 the summary of a crawl with a folder.
 """
 
@@ -243,10 +243,9 @@ class StatusReporter:
         }
 
 
-# ---- The pace of the crawl and what other options would change (crawler/speed/pace.py, what_if.py), computed at most every few seconds
+# ---- The pace of the crawl and what other options would change (crawler/speed/pace.py, what_if.py), computed at most once a second
 
-_PACE_EVERY_S = 5.0  # between two computations, which take milliseconds for 100,000 sites
-_PACE_FIRST_S = 1.0  # until a site has answered, so that what-ifs are known
+_PACE_EVERY_S = 1.0  # between two computations, as between two samples of the connections: a status shows both
 _PACE_MOST_SHARE = 200  # a computation that takes long is repeated only after this many times its duration
 _WHAT_IF_S = 0.002  # after this time, the next what-if is left to the next call
 
@@ -272,8 +271,7 @@ class PaceMeter:
             ran = progress._replace(seconds=progress.seconds - began.seconds, pages=progress.pages - began.pages)
             self._last = pace_of(loads, self._options, progress, ran) if len(loads.pages) else None
             self._pending, self._computed = what_ifs(loads, self._options, progress), []
-            every_s = _PACE_EVERY_S if self.what_ifs else _PACE_FIRST_S
-            self._due_at = now + max(every_s, _PACE_MOST_SHARE * (time.monotonic() - now))
+            self._due_at = now + max(_PACE_EVERY_S, _PACE_MOST_SHARE * (time.monotonic() - now))
         self._compute_some()
         return self._last
 

@@ -60,6 +60,7 @@ class FolderStatus:
     sites: int
     active: int
     quality: float
+    quality_source: str
     busiest: list[tuple[str, int]]  # origin, pages in the last seconds
     last_errors: list[Failure]  # the latest first
     abandoned_sites: dict[str, int]  # number of sites by kind
@@ -99,6 +100,7 @@ def folder_status(folder: Path) -> FolderStatus:
             sites=last.sites,
             active=last.active,
             quality=last.quality,
+            quality_source=settings.quality,
             busiest=_busiest(database, last.at),
             last_errors=_last_errors(database),
             abandoned_sites=abandoned_sites_of(database),
@@ -107,13 +109,15 @@ def folder_status(folder: Path) -> FolderStatus:
             refetches_per_second_now=_refetched(database, last.at) / LATELY_S if settings.refresh else 0.0,
             signals=signals.signals,
             access_counts=signals.access_counts,
-            pace=_pace(kept) if process is not None else None,
+            pace=_pace(kept, folder) if process is not None else None,
             why_not_faster=speed_answer(folder, json.loads(kept["options"]), process is not None, ended),
         )
 
 
-def _pace(kept: Mapping[str, str]) -> dict[str, Any] | None:
-    return json.loads(kept["pace"]) if "pace" in kept else None
+def _pace(kept: Mapping[str, str], folder: Path) -> dict[str, Any] | None:
+    """Return the pace that belongs to the rest of live/status, or else the last one in the database."""
+    latest = (read_status(folder) or {}).get("pace")
+    return latest or (json.loads(kept["pace"]) if "pace" in kept else None)
 
 
 def speed_answer(folder: Path, options: Mapping[str, Any], is_running: bool, stopped_by: str | None) -> dict[str, Any]:

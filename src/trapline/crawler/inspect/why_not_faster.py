@@ -175,6 +175,8 @@ def _why_done(found: Situation) -> _Answer:
         return GOAL, "The last pages of --max-pages are being fetched."
     if found.count("sites") or found.connections.get("lately") is None:
         return None
+    if found.number("waiting"):  # the sites were counted up to a second ago
+        return STARTING, "The crawl has just found pages: the first visits for them are on their way."
     if not found.number("pages") and not found.number("errors"):
         return STARTING, "The crawl has just begun: the first pages are on their way."
     if found.status.get("refetches") is not None:
@@ -252,7 +254,7 @@ def _largest(found: Situation) -> str:
 
 
 def _few_sites(found: Situation) -> str:
-    pages, sites, addresses = found.count("pages"), found.count("sites"), found.count("addresses")
+    pages, sites, addresses = found.number("waiting"), found.count("sites"), found.count("addresses")
     visits = (found.pace.get("visit_pages") or 0, found.pace.get("visit_every_s") or 0.0)
     where = "one site" if sites == 1 else f"{sites:,} sites"
     where += f" of {'one address' if addresses == 1 else f'{addresses:,} addresses'}" if addresses < sites else ""
