@@ -99,5 +99,5 @@ def _known(at: Sequence[float], values: Sequence[float | None]) -> tuple[Floats,
 
 
 def _average_axis(lines: Sequence[ChartLine], which: str) -> Axis:
-    label = f"average PageRank of the pages {which} (average page of the web: 1)"
+    label = f"average PageRank of the pages {which}\n(average page of the web: 1)"
     return axis(label, max(float(line.y.max()) for line in lines))

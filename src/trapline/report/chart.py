@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trapline.report.record import CrawlRecord
+from trapline.report.table import comparable
 from trapline.units import TimeUnit, byte_rate, number, three_digits, time_unit
 
 # ---- An axis from 0 to a round number, with few ticks.
@@ -207,15 +208,21 @@ def quality_by_pages(records: Sequence[CrawlRecord]) -> Chart:
 def quality_by_time(records: Sequence[CrawlRecord]) -> Chart:
     whole, quality = whole_of(records), records[0].quality
     unit, unit_name, _ = records_unit(records)
+    if comparable(records):
+        meaning = f"{unit_name} until 80 % of the\n{quality} it fetched"
+        values = [record.seconds_until["80%"] / unit for record in records]
+    else:
+        meaning = f"% of all {quality}\nthat it fetched"
+        values = [record.quality_fetched * 100 for record in records]
     lines = [
         ChartLine(
             index,
             record.name,
             np.array(record.progress.time_s) / unit,
             np.array(record.progress.quality) / whole.quality * 100,
-            three_digits(record.seconds_until["80%"] / unit),
+            three_digits(value),
         )
-        for index, record in enumerate(records)
+        for index, (record, value) in enumerate(zip(records, values, strict=True))
     ]
     seconds, pages = _fastest(records, whole)
     best, share = whole.optimum(pages), pages / whole.pages
@@ -224,7 +231,7 @@ def quality_by_time(records: Sequence[CrawlRecord]) -> Chart:
     return Chart(
         "quality-time",
         f"{quality} against time",
-        f"{unit_name} until 80 % of the\n{quality} it fetched",
+        meaning,
         time_axis(records, unit_name),
         _quality_axis(quality, best[-1]),
         lines,

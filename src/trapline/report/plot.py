@@ -3,6 +3,7 @@
 It knows neither files nor crawls. Commands with plots of their own kind (panels, bars) draw them on a `new_figure`.
 """
 
+import textwrap
 from collections.abc import Sequence
 from io import BytesIO
 from string import ascii_uppercase
@@ -25,6 +26,7 @@ _MARKER_EVERY = 0.16  # distance between markers, as a share of the picture's di
 _GOLDEN = 0.618034  # golden ratio: multiples of it, modulo 1, are evenly spread, however many there are
 _HEIGHT, _ROW = 6.2, 0.245  # inches: least height of a picture, height of a row of its legend
 _FONT = 10.5
+_UPRIGHT = 56  # characters of a line beside the vertical axis
 
 
 def orders_png(records: Sequence["CrawlRecord"], title: str, subtitle: str = "") -> bytes:
@@ -140,7 +142,10 @@ def _look_of(line: ChartLine) -> dict[str, Any]:
 
 def _scale(axes: Any, side: Any, axis: "Axis") -> None:
     side.set_ticks(axis.ticks, labels=[plain(axis.text(tick)) for tick in axis.ticks])
-    side.set_label_text(plain(axis.label))
+    lines = axis.label.split("\n")
+    if side is axes.yaxis:
+        lines = [part for line in lines for part in textwrap.wrap(line, _UPRIGHT)]
+    side.set_label_text(plain("\n".join(lines)))
     side.label.set_size(12)
     (axes.set_xlim if side is axes.xaxis else axes.set_ylim)(0, axis.top)
 
