@@ -152,7 +152,7 @@ def test_a_resume_blocks_and_unblocks_sites_as_their_settings_say(tmp_path: Path
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[site.'a.test']\nblocked = 1", "blocked is 1; give true or false"),
+        ("[site.'a.test']\nblocked = 1", 'crawl.toml: [site."a.test"]: blocked is 1; give true or false'),
         ("[site.'a.test']\ndealy = 1", "there is no setting 'dealy'; did you mean 'delay'?"),
         ("[site.'a.test']\ndelay = 'soon'", "'soon' is not a number of seconds"),
         ("[site.'a.test']\npassword = 'x'", "put it into a file for --credentials FILE"),

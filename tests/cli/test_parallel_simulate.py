@@ -91,10 +91,10 @@ def test_a_filter_and_replication_reduce_the_urls_sent(web: Path, capsys: pytest
         (["--rescore", "10"], "No such option"),
         (
             ["--grain", "page"],
-            "--grain page has no effect in mode exchange; omit it, or choose another --mode: dynamic",
+            "--grain page has no effect in mode exchange; omit it, or give --mode dynamic",
         ),
         (["--mode", "firewall", "--filter", "9"], "--filter 9 has no effect in mode firewall"),
-        (["--mode", "cross-over", "--exchange-every", "9"], "choose another --mode: exchange, dynamic"),
+        (["--mode", "cross-over", "--exchange-every", "9"], "give --mode exchange or dynamic"),
         (["--mode", "dynamic", "--partition", "url-hash"], "--partition url-hash has no effect in mode dynamic"),
         (["--mode", "dynamic", "--partition", "site-hash"], "--partition site-hash has no effect in mode dynamic"),
         (["--filter-policy", "popular"], "also give --filter"),

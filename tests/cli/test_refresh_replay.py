@@ -134,7 +134,7 @@ def test_an_estimator_is_chosen_by_its_name(capsys: pytest.CaptureFixture[str]) 
         (["nowhere"], "nowhere: no such file or folder"),
         (["poisson:10"], "not of the form poisson:PAGES:UPDATES"),
         (["poisson:0:5"], "whole numbers above 0"),
-        ([TRACE, "--policy", "cmg"], "no policy 'cmg'; did you mean 'cgm'?"),
+        ([TRACE, "--policy", "cmg"], "no refresh policy 'cmg'; did you mean 'cgm'?"),
         ([TRACE, "--level", "smrt"], "no level 'smrt'; did you mean 'smart'?"),
         ([TRACE, "--level", "smart=.5"], "add up to 0.5; give shares that add up to 1"),
         ([TRACE, "--level", "smart=x"], "'x' is not a number"),

@@ -89,7 +89,7 @@ def test_the_default_output_is_a_table(web: str, capsys: Captured) -> None:
     said = capsys.readouterr().out
     assert "\npage rank x site rank            fifo x larger-sites-first\n" in said
     assert "300 (nothing left to fetch)" in said
-    assert "politeness violations            0 (without the waits after failed visits)\n" in said
+    assert "politeness violations            0 (waits after failed visits are not checked)\n" in said
     assert "r = 100 connections, w = 15 s, k = 10\n" in said and "B unlimited, measured servers" in said
     assert all(len(line) < 80 for line in said.splitlines())
 

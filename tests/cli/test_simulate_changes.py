@@ -44,7 +44,7 @@ def test_crawls_of_one_web_are_compared(web: str, tmp_path: Path, capsys: Captur
         (("--precision", "50%"), "also give --changes"),
         ((*CHANGES, "--refresh-share", "1", "--refresh-price", "2"), "exclude each other"),
         ((*CHANGES, "--refresh-share", "a lot"), "--refresh-share a lot"),
-        ((*CHANGES, "--refresh-policy", "cgmm"), "no policy 'cgmm'"),
+        ((*CHANGES, "--refresh-policy", "cgmm"), "no refresh policy 'cgmm'"),
         ((*CHANGES, "--level", "loud"), "no level 'loud'"),
         ((*CHANGES, "--max-pages", "9"), "--max-pages"),
         ((*CHANGES, "--bandwidth", "20kB"), "that connections share"),

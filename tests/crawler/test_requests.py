@@ -134,7 +134,7 @@ def test_patterns_of_a_site_hold_for_it_alone() -> None:
         ({"a.test": {"dealy": 1}}, "there is no setting 'dealy'; did you mean 'delay'"),
         ({"http://a.test/": {"delay": 20}}, "not a host name"),
         ({"a.test": {"delay": "soon"}}, "delay is 'soon'; give a number"),
-        ({"a.test": {"delay": -1}}, "between 0 and 1e9"),
+        ({"a.test": {"delay": -1}}, "it must be between 0 and 1,000,000,000 seconds"),
         ({"a.test": {"max-pages": 0}}, "between 1 and"),
         ({"a.test": {"delay": 1}}, "also give --ip-delay 1"),
         ({"a.test": {"header": "Cookie: a=b"}}, "--cookies FILE"),

@@ -105,7 +105,10 @@ def test_a_signal_before_the_folder_was_made_leaves_none_and_one_line(
     sends(monkeypatch, number, "trapline.crawler.files.opening.check_free", ahead=True)
     crawl = ["crawl", "http://127.0.0.1:9/", "--allow-private", "--quiet", "-o", str(tmp_path / "c")]
     assert cli.run(crawl) == code
-    assert capsys.readouterr().err == "trapline: stopped before the first request; the crawl has not begun\n"
+    assert (
+        capsys.readouterr().err
+        == "trapline: stopped before the first request; nothing was written; run the command again\n"
+    )
     assert not (tmp_path / "c").exists()
 
 

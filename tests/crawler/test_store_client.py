@@ -222,7 +222,10 @@ def test_a_damaged_folder_is_refused_at_the_start(tmp_path: Path) -> None:
     asyncio.run(stretch(claim_new(tmp_path / "c", {})))
     (archive,) = (tmp_path / "c" / "warc").iterdir()
     os.truncate(archive, 100)
-    with pytest.raises(ConfigError, match=r"has 100 bytes, but the database of the crawl has recorded \d+; restore it"):
+    with pytest.raises(
+        ConfigError,
+        match=r"has 100 bytes, but the database of the crawl has recorded [\d,]+; restore it .* trapline verify --repair",
+    ):
         asyncio.run(stretch(claim_existing(tmp_path / "c")))
 
 

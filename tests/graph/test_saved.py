@@ -173,7 +173,7 @@ def broken_head(**values: object) -> Callable[[Path], None]:
     [
         (lambda folder: (folder / "site.npy").unlink(), "site.npy is missing"),
         (lambda folder: (folder / "site.npy").write_bytes(b"x"), "site.npy: not a complete .npy file"),
-        (lambda folder: (folder / "site.npy").write_bytes(b""), "site.npy: not a complete .npy file"),
+        (lambda folder: (folder / "site.npy").write_bytes(b""), "or generate or convert the graph again"),
         (
             lambda folder: (folder / "targets.npy").write_bytes((folder / "targets.npy").read_bytes()[:-9]),
             "targets.npy: not a complete .npy file",

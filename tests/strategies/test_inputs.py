@@ -149,7 +149,10 @@ def test_a_users_function_in_the_current_folder_is_called_with_all_urls() -> Non
         ("my_quality:leaves", "SystemExit"),
         ("my_quality:lenght", "AttributeError"),
         ("my_quality:none", "none is not a function"),
-        ("nowhere:length", "ModuleNotFoundError"),
+        (
+            "nowhere:length",
+            "raises ModuleNotFoundError: No module named 'nowhere'; correct it, or install what it needs",
+        ),
         ("broken:rank", "SyntaxError"),
     ],
 )

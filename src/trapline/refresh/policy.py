@@ -144,5 +144,5 @@ def all_policies() -> dict[str, Policy]:
 def policy_named(name: str) -> Policy:
     """Return the policy of this name, or raise ConfigError."""
     if name not in all_policies():
-        raise ConfigError(f"no policy {name!r}; {nearest(name, all_policies())}")
+        raise ConfigError(f"no refresh policy {name!r}; {nearest(name, all_policies())}")
     return all_policies()[name]

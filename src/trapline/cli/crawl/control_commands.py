@@ -79,9 +79,10 @@ def block(folder: Path, sites: Sequence[str]) -> None:
 @_FOLDER
 @_SITES
 def unblock(folder: Path, sites: Sequence[str]) -> None:
-    """Resume visits to blocked sites, and to sites that were abandoned after failures.
+    """Resume visits to blocked or abandoned sites.
 
-    SITE is a host such as example.org, or *.example.org for all hosts below it.
+    The crawl abandons a site after repeated failed visits (--max-failed-visits). SITE is a host such as example.org, or *.example.org for
+    all hosts below it.
     """
     _action(folder, UNBLOCK, sites=list(sites))
 

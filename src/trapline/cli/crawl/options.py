@@ -132,7 +132,7 @@ REFRESH = Section(
             "refresh_price",
             real(),
             None,
-            "Refetch pages before new ones if the policy values them at this or more. [off]",
+            "Refetch a page before new ones if the policy values it at this or more. [off]",
         ),
         (
             "--refresh-rate",

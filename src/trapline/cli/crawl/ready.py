@@ -51,7 +51,7 @@ class _Terminated(KeyboardInterrupt):
 
 @contextmanager
 def until_begun() -> Iterator[None]:
-    """At Ctrl-C or SIGTERM, say that the crawl has not begun, and exit. Its folder, if it has one, is as it was."""
+    """At Ctrl-C or SIGTERM, say that no request was sent, and exit. The folder of the crawl, if it has one, is as it was."""
 
     def terminate(*_: object) -> None:
         raise _Terminated
@@ -60,7 +60,7 @@ def until_begun() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        say("trapline: stopped before the first request; the crawl has not begun", err=True)
+        say("trapline: stopped before the first request; nothing was written; run the command again", err=True)
         raise click.exceptions.Exit(TERMINATED if isinstance(error, _Terminated) else INTERRUPTED) from None
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -55,6 +55,7 @@ def _read(context: click.Context, _: click.Parameter, file: Path | None) -> None
         context.meta[SITE] = {
             host: _site_settings(f'--config {file}: [site."{host}"]', own) for host, own in table.pop(SITE).items()
         }
+        _check_sites(file, context.meta[SITE])
     for key, value in table.items():
         param = params.get(key.replace("_", "-"))
         if param is None and isinstance(value, dict):
@@ -75,13 +76,23 @@ def site_tables() -> dict[str, dict[str, Any]]:
 
 
 def _site_settings(where: str, table: Any) -> dict[str, Any]:
-    """Return the settings of a site. Times may have units; everything else is checked with the other settings of the crawl."""
+    """Return the settings of a site. Times may have units; `_check_sites` checks everything else."""
     if not isinstance(table, dict):
         raise ConfigError(f"{where}: not a table; write its settings in lines below it")
     return {
         key: _time(where, key, value) if key in ("delay", "pause") and isinstance(value, str) else value
         for key, value in table.items()
     }
+
+
+def _check_sites(file: Path, tables: dict[str, dict[str, Any]]) -> None:
+    """Raise `ConfigError` with the name of the file if a setting of a site is invalid. A missing pause does not matter here."""
+    from trapline.crawler.discovery.site_settings import read_tables
+
+    try:
+        read_tables(tables, pause_s=0.0)
+    except ConfigError as error:
+        raise ConfigError(f"--config {file}: {error}") from None
 
 
 def _time(where: str, key: str, text: str) -> float:

@@ -130,7 +130,7 @@ LIVE = Section(
         (
             "--partition", "partition", (str, "NAME"), None,
             "How to choose the process of a page: address, rendezvous, site-hash, url-hash or suffix. "
-            "[address; with --ip-delay 0, or another --mode than exchange: rendezvous]",
+            "[address; rendezvous with --ip-delay 0 or with a --mode other than exchange]",
         ),
         *(row for row in PARTITIONS.rows if row[1] == "suffixes"),
         (
@@ -139,7 +139,7 @@ LIVE = Section(
         ),
         (
             "--replicate", "replicate", count(1, MOST_REPLICATED), None,
-            "Give each process the N URLs most linked in --in-links; do not exchange these.",
+            "Give each process the N most-linked URLs of --in-links, and do not exchange these.",
         ),
         (
             "--in-links", "in_links", (click.Path(path_type=Path, exists=True), "DIR"), None,
@@ -182,10 +182,8 @@ class PartitionOptions:
         for flag, field, *_ in (*PARTITIONS.rows, *EXCHANGE.rows):
             modes = _ONLY_IN.get(field, every)
             if is_given(field) and self.mode in every and self.mode not in modes:
-                value, only = getattr(self, field), ", ".join(modes)
-                raise ConfigError(
-                    f"{flag} {value} has no effect in mode {self.mode}; omit it, or choose another --mode: {only}"
-                )
+                value, only = getattr(self, field), " or ".join(modes)
+                raise ConfigError(f"{flag} {value} has no effect in mode {self.mode}; omit it, or give --mode {only}")
 
     def plan(self, replicated: "NDArray[np.int32] | None" = None) -> "ParallelPlan":
         from trapline.parallel.partition import Partitioning

@@ -101,7 +101,7 @@ BATCHES = Section(
             "rescore",
             count(0),
             0,
-            "Pages between two computations of PageRank (partial-pagerank). [a 35th of all]",
+            "Pages between two computations of PageRank (partial-pagerank). [1/35 of all pages]",
         ),
     ),
 )

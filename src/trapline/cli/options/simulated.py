@@ -62,13 +62,7 @@ NETWORK = Section(
         ("--failed", "failed", _SHARE, 0.0, "Share of fetches that fail and may be retried."),
         ("--refused", "refused", _SHARE, 0.0, "Share of fetches that fail and are never retried."),
         ("--timeout", "timeout_s", seconds(), 30.0, "Time that a failed fetch takes (with --failed)."),
-        (
-            "--robots/--no-robots",
-            "robots",
-            None,
-            True,
-            "Fetch robots.txt in the first visit to a site. [yes; with --changes: no]",
-        ),
+        ("--robots/--no-robots", "robots", None, True, "Fetch robots.txt in the first visit to a site. [yes]"),
     ),
 )
 SERVERS = Section(
@@ -119,7 +113,7 @@ QUALITY = Section(
             "quality",
             (str, "NAME"),
             QUALITY_OF_A_CRAWL,
-            "Source: content, opic, pagerank, zipf, FILE, MODULE:FUNCTION. [opic-by-directory]",
+            "Quality: content, opic, pagerank, zipf, FILE, MODULE:FUNCTION. [opic-by-directory]",
         ),
         (
             "--history",

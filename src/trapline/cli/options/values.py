@@ -138,11 +138,19 @@ def amount() -> Number:
     >>> amount().convert("20MB", None, None)
     20000000.0
     """
-    return Number(float, 1.0, 1e18, "bytes", what="a number of bytes (2000, 20kB, 1GB)", units=_BYTES, unit="bytes")
+    return Number(
+        float,
+        1.0,
+        1e18,
+        "bytes",
+        what=_what("a number of bytes", None, "2000, 20kB or 1GB"),
+        units=_BYTES,
+        unit="bytes",
+    )
 
 
 def _what(kind: str, words: Mapping[str, Any] | None, examples: str) -> str:
-    return f"{kind} ({''.join(f'{word}, ' for word in words or ())}{examples})"
+    return f"{kind}; give one such as {''.join(f'{word}, ' for word in words or ())}{examples}"
 
 
 class ValueList(click.ParamType[Any]):

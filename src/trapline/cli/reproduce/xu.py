@@ -38,7 +38,7 @@ _WHAT = Section(
             f"Trace to use, as in `trapline refresh replay`. Repeatable. [{' and '.join(_TRACES)}]",
         ),
         ("--seeds", "seeds", count(1, 10_000), _SEEDS, "Number of random worlds per setting."),
-        ("--quick", "quick", None, False, "Run the short form, with two lengths of a cycle."),
+        ("--quick", "quick", None, False, "Run the short form, with two cycle lengths."),
     ),
 )
 _HOW = Section(
@@ -57,7 +57,7 @@ _HOW = Section(
             "cycles",
             (str, "N[,N...]"),
             None,
-            f"Lengths of a cycle to compare, in polls. [{_CYCLES}; with --quick {_QUICK_CYCLES}]",
+            f"Cycle lengths to compare, in polls. [{_CYCLES}; with --quick {_QUICK_CYCLES}]",
         ),
         ("--accesses", "accesses", count(1), _ACCESSES, "Number of accesses; figure 2 sets its own."),
         (

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from trapline.simulator.conditions import CrawlConditions
 
 _FILE = click.Path(path_type=Path)
+_SECTIONS = tuple(
+    section.with_texts(robots="Fetch robots.txt in the first visit to a site. [yes; with --changes: no]")
+    for section in SECTIONS
+)
 _OUTPUT = Section(
     "Output",
     (
@@ -38,7 +42,7 @@ _OUTPUT = Section(
 @click.command(cls=SectionedCommand)
 @click.argument("graph", type=GRAPH_PATH)
 @STRATEGY
-@condition_options(*SECTIONS)
+@condition_options(*_SECTIONS)
 @bundled("changing", ChangeOptions, CHANGES, REFRESH)
 @_OUTPUT
 def simulate(
@@ -55,8 +59,8 @@ def simulate(
     """Crawl GRAPH in simulated time and measure how early its important pages are fetched.
 
     A TIME is in seconds or has a unit: 250ms, 2min, 1h. A SHARE is 0.05 or 5%, or "model" for the value of the server model. In
-    a change history, GAP is the mean time between two updates of a page, and LENGTH is the time until the history repeats. Of the levels
-    of sites, normal announces nothing, smart announces updates, and super also announces future updates. Refresh policies are
+    a change history, GAP is the mean time between two updates of a page, and LENGTH is the time until the history repeats. A site
+    has a level: a normal site announces nothing, a smart one its updates, and a super one also its future updates. Refresh policies are
     azar, cgm, lambda-crawl, ncis, nutch, proportional, residual-life, uniform and xu. Defaults are in brackets.
     """
     from trapline.api.simulation import simulate_in
@@ -201,7 +205,7 @@ def _locality(record: "CrawlRecord") -> dict[str, str]:
 def _unseen(conditions: "CrawlConditions") -> str:
     """Return the limits of the audit, which sees only the log."""
     smaller = "all sites checked against the smaller delay, " if conditions.rules.small_site_pages else ""
-    return f"{smaller}without the waits after failed visits"
+    return f"{smaller}waits after failed visits are not checked"
 
 
 def _time(seconds: float) -> str:

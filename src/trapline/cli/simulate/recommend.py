@@ -41,15 +41,27 @@ BUDGET = Section(
             "connections",
             count(1),
             CONNECTIONS,
-            "Most connections to open; fewer are tried too. A list: only these.",
+            "Maximum number of connections; smaller numbers are tried too. If you give a list, only its numbers are tried.",
         ),
-        ("--sample", "sample", share(), 1.0, "Share of the pages that GRAPH has. The budget is scaled down to it."),
+        (
+            "--sample",
+            "sample",
+            share(),
+            1.0,
+            "Share of the web's pages that GRAPH has. The simulated crawls get this share of the budget.",
+        ),
     ),
 ).listed("connections")
 _OUTPUT = Section(
     "Search and output",
     (
-        ("--draws", "draws", count(2), 20, "Number of draws of servers and chance that confirm the advice."),
+        (
+            "--draws",
+            "draws",
+            count(2),
+            20,
+            "Number of new random draws of servers and failures that confirm the advice.",
+        ),
         (
             "-o --output",
             "output",
@@ -86,7 +98,9 @@ def _request(time_s: float | None, pages: int | None, connections: tuple[int, ..
     from trapline.simulator.recommendation import CrawlBudget
 
     if not sample:
-        raise ConfigError("--sample 0%: the graph has pages; give a share above 0, such as 10%")
+        raise ConfigError(
+            "--sample 0%: must be above 0; give the share of the web's pages that the graph has, such as 10%"
+        )
     return AdviceRequest(CrawlBudget(time_s, pages), sample, connections)
 
 
@@ -110,11 +124,11 @@ def recommend(
     output: Path,
     as_json: bool,
 ) -> None:
-    """Recommend a strategy, connections (r), pages per visit (k) and a delay (w) for a budget of time, pages or both.
+    """Recommend a strategy, a number of connections (r) and pages per visit (k) for a budget of time, pages or both.
 
     GRAPH|DIR is what you know of the web: a graph, or the folder of a crawl. The command crawls it in simulated time with all strategies,
     or with each STRATEGY that you name, and compares how much PageRank they fetch within the budget. With --time it also varies r and k.
-    The delay is a promise to the sites, so it stays at 15 s, or at what you give. --connections, --delay and --per-connection
+    The delay stays at 15 s unless you give --delay, because it is a promise to the sites. --connections, --delay and --per-connection
     accept lists of values to try.
 
     Prints the advice with the command to crawl by, and writes recommend.html, recommend.json and the seeds. A TIME is in seconds or has a

@@ -165,7 +165,8 @@ def _number(where: str, key: str, value: Any, name: str) -> float:
         raise ConfigError(f"{where}: {key} is {value!r}; give a {'whole ' if kind is int else ''}number")
     least = 1 if name == "max_pages" else 0
     if not least <= value <= 1e9:
-        raise ConfigError(f"{where}: {key} is {value!r}; it must be between {least} and 1e9")
+        unit = " seconds" if name.endswith("_s") else ""
+        raise ConfigError(f"{where}: {key} is {value!r}; it must be between {least} and 1,000,000,000{unit}")
     return kind(value)
 
 

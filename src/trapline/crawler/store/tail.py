@@ -48,7 +48,8 @@ def cut_back(path: Path, length: int) -> int:
     size = path.stat().st_size if path.exists() else 0
     if size < length:
         raise ConfigError(
-            f"{path}: has {size} bytes, but the database of the crawl has recorded {length}; restore it from a copy"
+            f"{path}: has {size:,} bytes, but the database of the crawl has recorded {length:,};"
+            " restore it from a copy, or repair the folder of the crawl: trapline verify --repair"
         )
     if size > length:
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)

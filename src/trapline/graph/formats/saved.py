@@ -96,6 +96,7 @@ NAME = "saved by trapline"
 ACCEPTS = "graph.json + *.npy"
 OPTIONS: frozenset[str] = frozenset()
 VERSION = 1
+_AGAIN = "restore it from a copy, or generate or convert the graph again"
 
 _ARRAYS: dict[str, type[np.generic]] = {
     "offsets": np.int64,
@@ -189,7 +190,7 @@ def _head(file: Path) -> dict[str, Any]:
     try:
         head = json.loads(file.read_bytes())
     except (ValueError, OSError, RecursionError) as error:
-        raise ConfigError(f"{file}: {_json_trouble(error)}") from None
+        raise ConfigError(f"{file}: {_json_trouble(error)}; {_AGAIN}") from None
     if not isinstance(head, dict) or head.get("format") != "trapline graph":
         raise ConfigError(f"{file}, row 1: not a graph saved by trapline")
     if head.get("version") != VERSION:
@@ -215,7 +216,7 @@ def _array(folder: Path, name: str, dtype: type[np.generic]) -> NDArray[Any]:
         raise ConfigError(f"{folder}: {file.name} is missing; it belongs to graph.json") from None
     except Exception as error:  # numpy's readers raise many kinds of errors on a broken file
         raise ConfigError(
-            f"{file}: not a complete .npy file: {(str(error).splitlines() or [type(error).__name__])[0]}"
+            f"{file}: not a complete .npy file: {(str(error).splitlines() or [type(error).__name__])[0]}; {_AGAIN}"
         ) from None
     if array.dtype != dtype or array.ndim != 1:
         shape = "x".join(map(str, array.shape))
