@@ -48,8 +48,8 @@ def verify(folder: Path, repair: bool = False, progress: ProgressCallback = no_p
     try:
         check_crawl(folder)
     except DamagedDatabase:
-        problem = Problem(str(folder / DATABASE), "too damaged to be opened: restore it from a copy")
-        return Verified([problem], [problem])
+        damage = Problem(str(folder / DATABASE), "too damaged to be opened: restore it from a copy")
+        return Verified([damage], [damage])
     _refuse_merged(folder)
     with held(folder, repair):
         found = _verified(folder, progress)
