@@ -16,12 +16,13 @@ from trapline.crawler.engine.crawler import Crawler
 from trapline.crawler.engine.fetch_results import Features
 from trapline.crawler.engine.live import LiveWeb
 from trapline.crawler.engine.options import CrawlerSettings, CrawlOptions, Goals
-from trapline.crawler.engine.other_partitions import Exchanged, Member, OtherPartitions, PartitionExchange
+from trapline.crawler.engine.other_partitions import OtherPartitions
 from trapline.crawler.engine.page_quality import PageScoring, Scores, page_quality
+from trapline.crawler.engine.partition_member import Exchanged, Member, PartitionExchange
 from trapline.crawler.engine.records import Batch, PartitionTraffic
 from trapline.crawler.engine.referrers import Referrers
+from trapline.crawler.engine.snapshots import Snapshots
 from trapline.crawler.files import resume
-from trapline.crawler.files.checkpoint import Snapshots
 from trapline.crawler.files.event_log import HERITRIX
 from trapline.crawler.files.layout import DATABASE
 from trapline.crawler.files.opening import Opened
