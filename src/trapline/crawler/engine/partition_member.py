@@ -38,7 +38,7 @@ class PartitionServices(Protocol):
 
 class Obey(Protocol):
     def __call__(self, action: Action, done: Done, number: int) -> None:
-        """Execute an action, and call `done` once its effects are on disk (crawl_control.py)."""
+        """Execute an action, and call `done` once its effects are on disk (crawler/control/crawl_control.py)."""
 
 
 class PartitionExchange(OtherPartitions, Protocol):
