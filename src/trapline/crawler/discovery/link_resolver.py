@@ -58,6 +58,11 @@ class ResolvedLinks(NamedTuple):
     def own(self) -> Array:
         return self.pages[: len(self.pages) - len(self.foreign) - len(self.further)]
 
+    @property
+    def has_foreign(self) -> bool:
+        """Whether a link leads to a page of another partition."""
+        return bool(self.foreign or self.further)
+
 
 class LinkResolver:
     """Finds pages and sites by their URLs."""
