@@ -27,7 +27,7 @@ from trapline.crawler.files.event_log import HERITRIX
 from trapline.crawler.files.layout import DATABASE
 from trapline.crawler.files.opening import Opened
 from trapline.crawler.files.reading import Reading
-from trapline.crawler.inspect.database_reader import opened, scope
+from trapline.crawler.inspect.database_reader import open_database, scope
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, Copies, ForbiddenPages
 from trapline.crawler.recrawl.published_lists import ListOptions, Offload, PublishedLists, Senders
 from trapline.crawler.recrawl.signal_intake import SignalIntake
@@ -229,7 +229,7 @@ def _link_resolver(
 def _scope(crawl: Opened) -> Scope:
     if crawl.folder is None:
         return crawl.options.scope_of_crawl(crawl.accept)
-    with closing(opened(crawl.folder)) as database:
+    with closing(open_database(crawl.folder)) as database:
         return scope(database, crawl.accept)
 
 
