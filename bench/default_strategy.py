@@ -21,10 +21,8 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
-from pyarrow import compute
-from strategies import Floats, Ground, grounds
+from strategies import Floats, Ground, grounds, half_s, shares_over_time
 
-from trapline import simulate
 from trapline.refresh import estimate
 from trapline.strategies import opic
 
@@ -77,20 +75,6 @@ def less_one(folder: Path) -> str:
     return f"{file}+crawl-ability"
 
 
-def gained(web: Ground, one: Alternative, setting: tuple[int, float], draw: int) -> tuple[Floats, Floats]:
-    """Return the end of every fetch (s), and the share of the PageRank that is fetched by then."""
-    connections, delay_s = setting
-    crawl = simulate(web.graph, one.strategy, quality=one.quality, connections=connections, delay=delay_s, seed=draw)
-    fetches = crawl.fetches.filter(compute.equal(crawl.fetches["result"], "fetched"))
-    return fetches["end_s"].to_numpy(), np.cumsum(web.rank[fetches["page"].to_numpy()]) / web.rank.sum()
-
-
-def half_s(end_s: Floats, share: Floats) -> float:
-    """Return the time at which half of the PageRank is fetched."""
-    at = int(np.searchsorted(share, 0.5))
-    return float(end_s[at]) if at < len(end_s) else math.inf
-
-
 def mean_share(end_s: Floats, share: Floats, until_s: float) -> float:
     """Return the mean over time, from 0 to `until_s`, of the share that is fetched.
 
@@ -113,7 +97,7 @@ def measured(web: Ground, every: tuple[Alternative, ...], setting: tuple[int, fl
     for draw in range(1, draws + 1):
         reference_s, until_s = 1.0, 1.0
         for one in every:
-            end_s, share = gained(web, one, setting, draw)
+            end_s, share = shares_over_time(web, one.strategy, *setting, draw, quality=one.quality)
             if one.name == _FIRST:
                 reference_s, until_s = half_s(end_s, share), float(end_s[-1])
             mean, early = mean_share(end_s, share, until_s), early_shares(end_s, share, until_s)

@@ -17,10 +17,8 @@ from typing import Any
 
 import numpy as np
 import strategies
-from pyarrow import compute
-from strategies import Ground, crawl
+from strategies import Ground, crawl, half_s, shares_over_time
 
-from trapline import simulate
 from trapline.report.plot import dress, new_figure, plain, png_of
 from trapline.report.svg import COLOURS, look
 from trapline.simulator.metrics import average_cumulative_pagerank
@@ -91,16 +89,12 @@ def shares_in_time(ground: Ground, name: str, connections: int, delay_s: float, 
     the PageRank is fetched; means over seeds. `until_s`: the time of each seed; the first strategy sets it."""
     found = []
     for seed in range(_BY_TIME_SEEDS):
-        fetches = simulate(ground.graph, name, connections=connections, delay=delay_s, seed=seed).fetches
-        fetches = fetches.filter(compute.equal(fetches["result"], "fetched"))
-        end_s = fetches["end_s"].to_numpy()
-        gained = np.cumsum(ground.rank[fetches["page"].to_numpy()]) / ground.rank.sum()
+        end_s, gained = shares_over_time(ground, name, connections, delay_s, seed)
         if len(until_s) == seed:
             until_s.append(float(end_s[-1]))
         places = [min(np.searchsorted(end_s, part * until_s[seed]), len(end_s) - 1) for part in (1 / 3, 1 / 2)]
         shares = [float(gained[place]) for place in places]
-        half = np.searchsorted(gained, 0.5)
-        found.append([*shares, end_s[half] / 60 if half < len(end_s) else math.nan])
+        found.append([*shares, half_s(end_s, gained) / 60])
     return [float(value) for value in np.mean(found, axis=0)]
 
 

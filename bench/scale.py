@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from trapline.crawler.files.layout import INDEX
-from trapline.crawler.inspect.database_reader import opened
+from trapline.crawler.inspect.database_reader import open_database
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
 from trapline.graph import Graph, generate
@@ -160,7 +160,7 @@ def disk_of(folder: Path) -> Disk:
 def taken(folder: Path) -> Taken:
     """Measure one folder. A known URL takes a row of the table `page` and of its indexes."""
     of_page = "select total(pgsize) from dbstat where name in (select name from sqlite_master where tbl_name = 'page')"
-    with closing(opened(folder)) as database:
+    with closing(open_database(folder)) as database:
         pages, received = database.execute("select count(distinct page), total(bytes) from fetch").fetchone()
         (known,) = database.execute("select count(*) from page").fetchone()
         (archive,) = database.execute("select total(bytes) from warc").fetchone()

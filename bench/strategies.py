@@ -17,11 +17,13 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pyarrow import compute
 
+import trapline
 from trapline.cli.warmup import compile_all
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
@@ -128,6 +130,23 @@ def crawl(ground: Ground, strategy: Strategy, seed: int = 0, inputs: dict[str, F
     broken = politeness_violations(done.log, ground.graph.site, ground.graph.ips, rules)
     assert broken == 0, f"{strategy.name} on {ground.name}: {broken} politeness violations"
     return done
+
+
+def shares_over_time(
+    ground: Ground, strategy: str, connections: int, delay_s: float, seed: int, **settings: Any
+) -> tuple[Floats, Floats]:
+    """Return the end of every fetch (s), and the share of the PageRank that is fetched by then, of a crawl under the conditions of
+    `trapline crawl`: servers as measured, k = 10. `settings`: others than the defaults, by their names in `trapline.simulate`."""
+    done = trapline.simulate(ground.graph, strategy, connections=connections, delay=delay_s, seed=seed, **settings)
+    fetches = done.fetches.filter(compute.equal(done.fetches["result"], "fetched"))
+    share = np.cumsum(ground.rank[fetches["page"].to_numpy()]) / ground.rank.sum()
+    return fetches["end_s"].to_numpy(), share
+
+
+def half_s(end_s: Floats, share: Floats) -> float:
+    """Return the time at which half of the PageRank is fetched; infinity: it is not."""
+    at = int(np.searchsorted(share, 0.5))
+    return float(end_s[at]) if at < len(end_s) else math.inf
 
 
 def reference_table(ground: Ground) -> None:

@@ -11,11 +11,7 @@ end. Below the table are the snapshots of the crawl with the time that each took
 import argparse
 import json
 import sqlite3
-import subprocess
-import sys
 import tempfile
-import threading
-import time
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -25,23 +21,12 @@ import nginx
 from contestants import trapline
 from ending import end_in_order
 from pages import address, origin
-from processor import descendants, processor_s, resident_bytes
+from processor import CrawlSample, sampled_crawl
 
 SITES, NEW, KNOWN = 100, 40, 20
 _BY_RULE = "location = /robots.txt { try_files /robots.txt =404; } location / { try_files /page.html =404; }"
 _STEPS = (1, 2, 5)
-_EVERY_S = 0.1
 _BYTES = 9_000  # of a page, as in `make bench-live`
-
-
-class Sample(NamedTuple):
-    """What the crawl has used until a moment."""
-
-    at: float
-    loop_s: float
-    store_s: float
-    loop_bytes: int
-    store_bytes: int
 
 
 class Row(NamedTuple):
@@ -62,29 +47,9 @@ def write(folder: Path) -> None:
     (folder / "robots.txt").write_text("User-agent: *\nDisallow: /not-for-robots/\n")
 
 
-def crawl(seeds: Path, folder: Path, pages: int, options: list[str]) -> list[Sample]:
-    """Run a crawl and sample what it uses until it ends."""
+def crawl(seeds: Path, folder: Path, pages: int, options: list[str]) -> list[CrawlSample]:
     args = ["--delay", "0", "--connections", str(SITES), "--max-pages", str(pages), "--allow-private", "--quiet"]
-    crawler = subprocess.Popen(trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *args, *options))
-    samples: list[Sample] = []
-    ended = threading.Event()
-    sampling = threading.Thread(target=_sample, args=(crawler.pid, samples, ended))
-    sampling.start()
-    try:
-        code = crawler.wait()
-    finally:
-        ended.set()
-        sampling.join()
-    if code:
-        sys.exit(f"the crawl failed with exit code {code}")
-    return samples
-
-
-def _sample(crawler: int, samples: list[Sample], ended: threading.Event) -> None:
-    while not ended.wait(_EVERY_S):
-        stores = descendants(crawler)
-        used = processor_s(crawler), sum(map(processor_s, stores))
-        samples.append(Sample(time.time(), *used, resident_bytes(crawler), sum(map(resident_bytes, stores))))
+    return sampled_crawl(trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *args, *options))
 
 
 def progress(folder: Path) -> list[Row]:
@@ -92,7 +57,7 @@ def progress(folder: Path) -> list[Row]:
         return [Row(*row) for row in database.execute("select at, pages, known from progress order by at")]
 
 
-def print_rows(rows: list[Row], samples: list[Sample], most: int) -> None:
+def print_rows(rows: list[Row], samples: list[CrawlSample], most: int) -> None:
     print("| known URLs | pages | pages/s | loop, us a page | store, us a page | loop, MB | store, MB |")
     print("|---:|---:|---:|---:|---:|---:|---:|")
     first = next(row for row in rows if row.pages)
@@ -109,7 +74,7 @@ def print_rows(rows: list[Row], samples: list[Sample], most: int) -> None:
         before, used_before = row, used
 
 
-def _at(samples: list[Sample], row: Row) -> Sample:
+def _at(samples: list[CrawlSample], row: Row) -> CrawlSample:
     return min(samples, key=lambda sample: abs(sample.at - row.at))
 
 

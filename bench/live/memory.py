@@ -11,11 +11,8 @@ nginx answers with. The number of known URLs over time comes from the crawl's ow
 
 import argparse
 import sqlite3
-import subprocess
 import sys
 import tempfile
-import threading
-import time
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -24,21 +21,14 @@ import nginx
 from contestants import trapline
 from ending import end_in_order
 from pages import address, origin
-from processor import descendants, resident_bytes
+from processor import CrawlSample, sampled_crawl
 
 SITES, FILES, LINKS = 100, 30, 400  # a site's files hold 12,000 links to as many URLs
 FIRST, LAST, STEP = 100_000, 1_000_000, 100_000
 BYTES_AT_MOST = 120
 _PAGES = 8_000  # a site's 80 fetches hit 28 of its 30 files: 1.1 million URLs
 _BY_NAME = "location ~ ^/articles/([0-9]+)/ { try_files /$1.html =404; }"  # a directive of nginx
-_EVERY_S = 0.1
 _WORDS = ["quiet", "harbour", "letters", "winter", "bridge", "copper", "garden", "village", "distant", "morning"]
-
-
-class Sample(NamedTuple):
-    at: float
-    crawler_bytes: int
-    store_bytes: int
 
 
 class Row(NamedTuple):
@@ -67,29 +57,9 @@ def _path(rng: Random, number: int) -> str:
     return f"/articles/{rng.randrange(FILES):02}/{'-'.join(rng.sample(_WORDS, 2))}-{number:05}.html"
 
 
-def crawl(seeds: Path, folder: Path, options: list[str]) -> list[Sample]:
-    """Run a crawl and sample its memory until it ends."""
+def crawl(seeds: Path, folder: Path, options: list[str]) -> list[CrawlSample]:
     fixed = f"--delay 0 --connections {SITES} --max-pages {_PAGES} --allow-private --quiet"
-    args = ["-o", str(folder), *fixed.split(), *options]
-    crawler = subprocess.Popen(trapline("crawl", "--seeds", str(seeds), *args))
-    samples: list[Sample] = []
-    ended = threading.Event()
-    sampling = threading.Thread(target=_sample, args=(crawler.pid, samples, ended))
-    sampling.start()
-    try:
-        code = crawler.wait()
-    finally:
-        ended.set()
-        sampling.join()
-    if code:
-        sys.exit(f"the crawl failed with exit code {code}")
-    return samples
-
-
-def _sample(crawler: int, samples: list[Sample], ended: threading.Event) -> None:
-    while not ended.wait(_EVERY_S):
-        store = sum(map(resident_bytes, descendants(crawler)))
-        samples.append(Sample(time.time(), resident_bytes(crawler), store))
+    return sampled_crawl(trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *fixed.split(), *options))
 
 
 def progress(folder: Path) -> list[Row]:
@@ -97,7 +67,7 @@ def progress(folder: Path) -> list[Row]:
         return [Row(*row) for row in database.execute("select at, known from progress order by at")]
 
 
-def reached(rows: list[Row], samples: list[Sample], known: int) -> tuple[Row, Sample]:
+def reached(rows: list[Row], samples: list[CrawlSample], known: int) -> tuple[Row, CrawlSample]:
     """Return the first row with at least `known` URLs, and the memory at that time."""
     row = next((row for row in rows if row.known >= known), None)
     if row is None:
@@ -123,12 +93,10 @@ def main() -> None:
             samples = crawl(seeds, folder, ["--quality", args.quality, *bandwidth])
         rows = progress(folder)
     (first, before), (last, after) = reached(rows, samples, FIRST), reached(rows, samples, LAST)
-    grown = (after.crawler_bytes - before.crawler_bytes) / (last.known - first.known)
+    grown = (after.loop_bytes - before.loop_bytes) / (last.known - first.known)
     for known in range(FIRST, LAST + 1, STEP):
         row, sample = reached(rows, samples, known)
-        print(
-            f"{row.known:9,} known: {sample.crawler_bytes / 1e6:7.1f} MB, its store {sample.store_bytes / 1e6:7.1f} MB"
-        )
+        print(f"{row.known:9,} known: {sample.loop_bytes / 1e6:7.1f} MB, its store {sample.store_bytes / 1e6:7.1f} MB")
     print(f"{grown:.0f} bytes a URL (at most {BYTES_AT_MOST}); URLs of {length:.0f} characters")
 
 

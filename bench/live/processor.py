@@ -4,12 +4,15 @@ A crawler has one or more processes: itself and its children (Trapline's store i
 """
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 _EVERY_S = 0.05
+_CRAWL_EVERY_S = 0.1  # for crawls of many minutes
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -66,6 +69,40 @@ class Watch:
         for process in processes:
             self._last[process] = max(processor_s(process), self._last.get(process, 0.0))
         return sum(self._last[process] for process in processes)
+
+
+class CrawlSample(NamedTuple):
+    """What a crawl in a process with a store has used until a moment."""
+
+    at: float  # wall clock
+    loop_s: float
+    store_s: float
+    loop_bytes: int
+    store_bytes: int
+
+
+def sampled_crawl(words: list[str]) -> list[CrawlSample]:
+    """Run a crawl by this command, and sample what it uses until it ends."""
+    crawler = subprocess.Popen(words)
+    samples: list[CrawlSample] = []
+    ended = threading.Event()
+    sampling = threading.Thread(target=_sample, args=(crawler.pid, samples, ended))
+    sampling.start()
+    try:
+        code = crawler.wait()
+    finally:
+        ended.set()
+        sampling.join()
+    if code:
+        sys.exit(f"the crawl failed with exit code {code}")
+    return samples
+
+
+def _sample(crawler: int, samples: list[CrawlSample], ended: threading.Event) -> None:
+    while not ended.wait(_CRAWL_EVERY_S):
+        stores = descendants(crawler)
+        used = processor_s(crawler), sum(map(processor_s, stores))
+        samples.append(CrawlSample(time.time(), *used, resident_bytes(crawler), sum(map(resident_bytes, stores))))
 
 
 def processor_s(process: int) -> float:

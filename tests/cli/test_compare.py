@@ -276,7 +276,7 @@ def error_line(capsys: Captured, *args: str) -> str:
 def test_a_wrong_name_is_reported_in_one_line_before_any_work(
     web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch, args: list[str], named: str
 ) -> None:
-    monkeypatch.delattr("trapline.cli.simulate.compare.opened")  # reading the graph would fail
+    monkeypatch.delattr("trapline.cli.simulate.compare.opened_arena")  # reading the graph would fail
     assert named in error_line(capsys, web, *args, "-o", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
@@ -290,7 +290,7 @@ def test_an_unwritable_file_is_reported_before_the_first_crawl(
     web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "compare.html").mkdir()
-    monkeypatch.delattr("trapline.cli.simulate.compare.opened")
+    monkeypatch.delattr("trapline.cli.simulate.compare.opened_arena")
     assert f"cannot write {tmp_path / 'compare.html'}" in error_line(capsys, web, "opic", "-o", str(tmp_path))
 
 

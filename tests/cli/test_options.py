@@ -348,7 +348,7 @@ def test_a_wrong_option_is_reported_in_one_line_before_the_graph_is_read(
     web: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch, command: list[str], options: list[str], named: str
 ) -> None:
     module = "command" if command[0] == "simulate" else command[0]
-    monkeypatch.delattr(f"trapline.cli.simulate.{module}.opened")  # reading the graph would fail
+    monkeypatch.delattr(f"trapline.cli.simulate.{module}.opened_arena")  # reading the graph would fail
     assert run([web if word == "WEB" else word for word in command] + options) == 2
     said = capsys.readouterr()
     assert said.out == ""

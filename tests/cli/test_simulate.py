@@ -361,7 +361,7 @@ def test_a_missing_graph_is_named(tmp_path: Path, capsys: Captured) -> None:
 def test_a_wrong_name_is_reported_in_one_line_before_the_graph_is_read(
     web: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch, options: list[str], named: str
 ) -> None:
-    monkeypatch.delattr("trapline.cli.simulate.command.opened")  # reading the graph would fail
+    monkeypatch.delattr("trapline.cli.simulate.command.opened_arena")  # reading the graph would fail
     assert named in error_line(capsys, web, *options)
 
 

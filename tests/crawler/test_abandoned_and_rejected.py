@@ -19,7 +19,7 @@ from trapline.cli.crawl.end import closing_lines
 from trapline.crawler.engine.options import live_rules
 from trapline.crawler.engine.run import open_crawl, resume_crawl
 from trapline.crawler.engine.status import CrawlStatus
-from trapline.crawler.inspect.database_reader import opened
+from trapline.crawler.inspect.database_reader import open_database
 from trapline.crawler.inspect.summary import rejected_links_of
 from trapline.report.live_page import live_page
 from trapline.report.live_record import MOST_ABANDONED, live_record
@@ -56,7 +56,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             max_pages=20,
         )
         broken_off = open_crawl(options, folder, nullcontext(lambda standing: None))
-        with closing(opened(folder)) as database:
+        with closing(open_database(folder)) as database:
             rejected_links = rejected_links_of(database)
         summary = resume_crawl(folder, nullcontext(shown.append), max_pages=1e9)
         yield World(folder, broken_off, rejected_links, summary, shown)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.crawler.crawl_folder import RULES, insert, simulated, write_crawl
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.inspect.audit import audit, politeness_violations
-from trapline.crawler.inspect.database_reader import opened
+from trapline.crawler.inspect.database_reader import open_database
 from trapline.frontier import Rules
 
 # Pages 0 and 1 belong to site 0. Page 2 belongs to site 1 on the same address. Page 3 belongs to site 2 on another
@@ -197,9 +197,9 @@ def test_an_empty_crawl_is_polite() -> None:
 def test_a_simulated_crawl_is_as_polite_in_a_live_folder(tmp_path: Path, strategy: str) -> None:
     graph, crawl = simulated(300, 12, strategy)
     folder = write_crawl(tmp_path / "crawl", graph, crawl)
-    found = audit(opened(folder))
+    found = audit(open_database(folder))
     assert found.violations == 0 and found.visits > 50
     with sqlite3.connect(folder / "crawl.db") as database:
         crawl_options = CrawlOptions((), rules=replace(RULES, delay_s=2.5), pause_s=0.0)
         database.execute("update meta set value = ? where key = 'options'", (crawl_options.to_json(),))
-    assert audit(opened(folder)).by_rule["delay"] > 10
+    assert audit(open_database(folder)).by_rule["delay"] > 10

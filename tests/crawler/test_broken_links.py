@@ -10,14 +10,14 @@ from tests.export.written_crawl import WrittenCrawl
 from trapline.cli import run
 from trapline.crawler.inspect import broken_links as module
 from trapline.crawler.inspect.broken_links import BrokenLinks, BrokenPage, broken_links
-from trapline.crawler.inspect.database_reader import opened
+from trapline.crawler.inspect.database_reader import open_database
 
 A = "http://a.test"
 Captured = pytest.CaptureFixture[str]
 
 
 def read(folder: Path) -> BrokenLinks:
-    with closing(opened(folder)) as database:
+    with closing(open_database(folder)) as database:
         return broken_links(database)
 
 

@@ -24,7 +24,7 @@ from trapline.crawler.files.reading import Reading
 from trapline.crawler.files.run_options import SITES, options_of_runs
 from trapline.crawler.files.verify import verify
 from trapline.crawler.inspect.audit import audit, manners_of, origins
-from trapline.crawler.inspect.database_reader import opened as opened_database
+from trapline.crawler.inspect.database_reader import open_database
 from trapline.errors import ConfigError
 from trapline.testweb import Served
 
@@ -52,7 +52,7 @@ def options(server: Served, **changes: Any) -> CrawlOptions:
 def check_folder(folder: Path) -> None:
     """Check that nothing is damaged, no visit was impolite, and a replay of the log gives the state of the snapshot."""
     assert [str(problem) for problem in verify(folder).problems] == []
-    with closing(opened_database(folder)) as database:
+    with closing(open_database(folder)) as database:
         assert audit(database).by_rule == {"apart": 0, "delay": 0, "pause": 0, "robots": 0}
     with closing(Reading(folder)) as reading:
         whole = resume.rebuilt(reading)[0]
@@ -138,7 +138,7 @@ def test_a_longer_delay_holds_at_once_and_is_no_violation(terminal: Terminal) ->
     assert len(between[between > 0.1]) >= 1, "there was only one visit"
     assert between[between > 0.1].min() > longer_s - 0.01
     check_folder(folder)
-    with closing(opened_database(folder)) as database:  # the audit needs the times of the actions to see that
+    with closing(open_database(folder)) as database:  # the audit needs the times of the actions to see that
         kept = dict(database.execute("select key, value from meta"))
         without = {key: value for key, value in kept.items() if not key.startswith(SITES)}
         site = {name: number for number, name in origins(database)}[f"http://{host}:{terminal.server.port}"]

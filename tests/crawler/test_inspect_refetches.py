@@ -9,7 +9,7 @@ import pytest
 
 from tests.crawler.crawl_folder import simulated, write_crawl
 from trapline.crawler.inspect.audit import audit
-from trapline.crawler.inspect.database_reader import opened
+from trapline.crawler.inspect.database_reader import open_database
 from trapline.crawler.inspect.page_history import found, page_account, site_account
 from trapline.crawler.inspect.summary import summary_of, totals_of
 from trapline.report.live_record import live_record
@@ -33,7 +33,7 @@ def refetched(tmp_path: Path) -> Path:
 
 
 def test_a_refetched_page_counts_once(refetched: Path) -> None:
-    with closing(opened(refetched)) as database:
+    with closing(open_database(refetched)) as database:
         fetch_counts = dict(database.execute("select page, count(*) from fetch where result = 3 group by page"))
         summary = summary_of(database, audit(database))
         target = found(database, "http://s000000.example")
@@ -62,7 +62,7 @@ def test_an_out_of_band_fetch_counts_neither_as_a_page_nor_as_unanswered(refetch
 
 
 def test_the_discoverer_of_a_page_does_not_change(refetched: Path) -> None:
-    with closing(opened(refetched)) as database:
+    with closing(open_database(refetched)) as database:
         rows = database.execute("select page, started + total_s, links from fetch where result = 3").fetchall()
         first: dict[int, tuple[float, int]] = {}
         for source, at, links in sorted(rows, key=lambda row: row[1]):

@@ -16,7 +16,7 @@ from trapline.crawler.files import lock
 from trapline.crawler.files.layout import FORMAT, check_crawl, claim_existing, claim_new
 from trapline.crawler.files.lock import holder
 from trapline.crawler.files.reading import IS_UNREACHABLE, Reading
-from trapline.crawler.inspect.database_reader import opened
+from trapline.crawler.inspect.database_reader import open_database
 from trapline.crawler.inspect.summary import processor_of
 from trapline.crawler.store.keeper import Keeper
 from trapline.crawler.store.settings import StoreSettings
@@ -224,7 +224,7 @@ def test_processor_times_of_all_runs_are_added(crawl: Path) -> None:
         for number in (4 + 2 * run, 5 + 2 * run):
             keeper.commit([batch(number)._replace(processor=ProcessorTime(float(number), 1.0, 2.0))])
         keeper.leave()
-    with closing(opened(crawl)) as database:
+    with closing(open_database(crawl)) as database:
         found = processor_of(database)
     assert found is not None and found.loop == ProcessorTime(5.0 + 7.0, 2.0, 4.0)
     assert found.store is not None and found.store.user_s + found.store.system_s > 0

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.effort import examples
-from trapline.crawler.discovery import link_resolver as module
+from trapline.crawler.discovery import link_resolver, link_urls
 from trapline.crawler.discovery.extra_pages import FETCHED_REQUISITE, LIST, REQUISITE, ExtraPages
-from trapline.crawler.discovery.link_resolver import MOST_NEW, LinkResolver
+from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.discovery.link_urls import MOST_NEW
 from trapline.crawler.discovery.scope import Scope
 from trapline.crawler.discovery.seen import Lookup, SeenTable
 from trapline.crawler.discovery.sites import Sites
@@ -37,7 +38,7 @@ class World:
         scope: Scope | None = None,
         strategy: str = "breadth-first",
         rules: Rules | None = None,
-        **inputs: module.Values,
+        **inputs: link_resolver.Values,
     ) -> None:
         journal = Journal()
         self.frontier = Frontier(load_strategy(strategy), rules or Rules(), journal=journal)
@@ -276,8 +277,8 @@ def test_a_known_link_is_not_resolved_again(monkeypatch: pytest.MonkeyPatch) -> 
     world = World(Scope("host", (HOME,)))
     hrefs = ["/x", "y/../z", "//A.org/w", "http://b.org/", "mailto:me", "?%C3%A9", "?é", "../..", "HTTP://a.org"]
     before = world.pages(hrefs)
-    monkeypatch.setattr(module, "canonical", None)
-    monkeypatch.setattr(module, "plain", None)
+    monkeypatch.setattr(link_urls, "canonical", None)
+    monkeypatch.setattr(link_urls, "plain", None)
     assert world.pages(hrefs) == before and len(before) == 5
 
 
@@ -287,7 +288,7 @@ def test_a_known_link_is_not_resolved_again(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_page_resolves_a_bounded_number_of_new_links_and_the_others_when_they_come_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "MOST_NEW", 3)
+    monkeypatch.setattr(link_urls, "MOST_NEW", 3)
     world = World()
     hrefs = ["a", "mailto:x", "b", "c", "a", "d"]
     assert world.urls(hrefs) == ["http://a.org/a", "http://a.org/b"]  # a link that is not a page has to be resolved too
@@ -297,7 +298,7 @@ def test_a_page_resolves_a_bounded_number_of_new_links_and_the_others_when_they_
 
 
 def test_links_that_differ_in_their_fragments_count_once_as_new_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_NEW", 3)
+    monkeypatch.setattr(link_urls, "MOST_NEW", 3)
     world = World()
     hrefs = [*(f"a#{n}" for n in range(9)), "#top", "b", "b#x?y", "c", "d#1"]
     for _ in range(2):
@@ -312,7 +313,7 @@ def test_links_that_differ_in_their_fragments_count_once_as_new_links(monkeypatc
 
 
 def test_the_urls_of_new_links_of_one_page_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_NEW_BYTES", 3 * len("http://a.org/long/x"))
+    monkeypatch.setattr(link_urls, "MOST_NEW_BYTES", 3 * len("http://a.org/long/x"))
     world = World()
     hrefs = [*"abcde"]
     assert len(world.pages(hrefs, base="/long/")) == 3
@@ -328,7 +329,7 @@ def test_the_urls_of_new_links_of_one_page_are_bounded_in_bytes(monkeypatch: pyt
 def test_a_site_has_at_most_a_multiple_of_its_page_limit_as_known_pages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "KNOWN_PER_FETCHED", 2)
+    monkeypatch.setattr(link_resolver, "KNOWN_PER_FETCHED", 2)
     world = World(rules=Rules(pages_per_site=2))
     world.frontier.discover([world.home], 0.0)
     hrefs = ["a", "b", "c", "d", "http://b.org/", "a"]
@@ -351,7 +352,7 @@ def test_the_work_for_new_links_does_not_grow_with_their_number(monkeypatch: pyt
         calls["canonical"] += 1
         return canonical(href, base)
 
-    monkeypatch.setattr(module, "canonical", counted)
+    monkeypatch.setattr(link_urls, "canonical", counted)
     world = World()
     monkeypatch.setattr(world.frontier, "add_sites", _counting(world.frontier.add_sites, calls))
     assert len(world.pages([f"//h{n}.org" for n in range(MOST_LINKS)])) == MOST_NEW
@@ -369,7 +370,7 @@ def _counting(add: Callable[..., int], calls: Counter[str]) -> Callable[..., int
 
 
 def test_a_page_sends_a_bounded_number_of_foreign_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_NEW", 2)
+    monkeypatch.setattr(link_urls, "MOST_NEW", 2)
     world = own_world("http://a.org")
     links = Links.of([f"http://other.org/{n}" for n in range(5)])
     for _ in range(3):  # the last time all are known to be foreign
@@ -420,7 +421,7 @@ def test_links_to_sites_that_moved_are_foreign_even_if_their_pages_are_known() -
     assert world.url_store.urls(before.tolist()) == ["http://a.org/b", "http://b.org/x"]
     moved = world.sites.named("http://b.org")
     assert moved is not None
-    world.link_resolver.leave([moved.id])
+    world.link_resolver.foreign.leave([moved.id])
     world.link_resolver._owns = lambda url: origin(url) == "http://a.org"
     for _ in range(2):
         pages, foreign, _ = world.link_resolver.pages_of(HOME, "", Links.of(hrefs), 0.0)

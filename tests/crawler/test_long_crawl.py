@@ -11,8 +11,9 @@ import pytest
 from tests.crawler.store_world import batch, fetched
 from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
 from trapline.crawler.engine.records import Batch, CrawlProgress, SignalNoted
+from trapline.crawler.engine.snapshots import Snapshots
 from trapline.crawler.files import resume
-from trapline.crawler.files.checkpoint import Snapshots, is_due
+from trapline.crawler.files.checkpoint import is_due
 from trapline.crawler.files.layout import DATABASE, SNAPSHOT, claim_new
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.store.database import SIGNALS_KEPT_S

@@ -32,7 +32,7 @@ from trapline.crawler.files.reading import Reading
 from trapline.crawler.files.run_options import RunOptions, kept_file, options_of_runs, with_kept_files
 from trapline.crawler.handler.page import Page
 from trapline.crawler.inspect.audit import audit
-from trapline.crawler.inspect.database_reader import opened as opened_database
+from trapline.crawler.inspect.database_reader import open_database
 from trapline.crawler.store.client import Store
 from trapline.errors import ConfigError
 from trapline.frontier.layout import GONE, WAITING
@@ -118,7 +118,7 @@ def test_rules_and_strategy_change_and_a_replay_across_the_change_is_exact(serve
     assert_same_state(replayed, whole)
     again(folder)
     assert len(paths(folder)) == len(set(paths(folder))) == 15
-    with closing(opened_database(folder)) as database:
+    with closing(open_database(folder)) as database:
         assert audit(database).violations == 0
 
 
@@ -213,7 +213,7 @@ def test_a_process_that_is_killed_when_it_has_noted_the_changes_keeps_them(
         frontier = resume.rebuilt(reading)[0]
     assert (frontier.strategy.page.name, frontier.rules.per_connection, frontier.strategy_number) == ("opic", 2, 2)
     assert sorted(paths(folder)[4:]) == sorted({f"/y{number}" for number in range(6)} - {*paths(folder)[:4]})
-    with closing(opened_database(folder)) as database:
+    with closing(open_database(folder)) as database:
         assert audit(database).violations == 0
 
 

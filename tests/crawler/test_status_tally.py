@@ -22,7 +22,7 @@ from trapline.crawler.engine.row_kinds import IS_HANDED_OVER
 from trapline.crawler.engine.run import LiveCrawl, resume_crawl
 from trapline.crawler.engine.status import CrawlTally, is_handed_over, is_page, is_redirect, tally_of
 from trapline.crawler.files import resume
-from trapline.crawler.inspect.database_reader import opened, options
+from trapline.crawler.inspect.database_reader import open_database, options
 from trapline.crawler.inspect.folder_status import folder_status
 from trapline.crawler.inspect.summary import write_summary
 from trapline.fetch import failure
@@ -131,7 +131,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def assert_all_agree(folder: Path) -> Numbers:
     summary, seen, record = write_summary(folder), folder_status(folder), live_record(folder)
-    with closing(opened(folder)) as database:
+    with closing(open_database(folder)) as database:
         crawl_options = options(database)
         progress = database.execute("select pages, errors, bytes from progress order by rowid desc limit 1").fetchone()
     found = {
@@ -162,7 +162,7 @@ def test_after_every_commit_the_progress_counts_all_committed_pages(
 
     def compare(crawl: LiveCrawl, batch: int) -> None:
         committed(crawl, batch)
-        with closing(opened(tmp_path / "c")) as database:  # one transaction: the store continues
+        with closing(open_database(tmp_path / "c")) as database:  # one transaction: the store continues
             row = database.execute("select pages, errors, bytes from progress order by rowid desc limit 1").fetchone()
             found.append((Numbers(*row), numbers_of(tally_of(database))))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.crawler.crawl_folder import BEGAN, simulated, write_crawl
-from trapline.crawler.inspect.database_reader import opened
+from trapline.crawler.inspect.database_reader import open_database
 from trapline.crawler.inspect.summary import span_of, write_summary
 from trapline.errors import ConfigError
 from trapline.frontier import FETCHED
@@ -29,7 +29,7 @@ def found(folder: Path) -> dict[str, Any]:
 
 
 def rows(folder: Path, query: str) -> list[Any]:
-    return opened(folder).execute(query).fetchall()
+    return open_database(folder).execute(query).fetchall()
 
 
 def test_the_written_summary_is_the_counted_one(folder: Path, found: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ def test_the_time_between_two_runs_does_not_count(tmp_path: Path) -> None:
         before = span_of(database).seconds
         database.execute("update progress set at = at + 1000 where rowid > 60")
         database.execute("update fetch set started = started + 1000 where started > ?", (BEGAN + before / 2,))
-    assert span_of(opened(folder)).seconds == pytest.approx(before, abs=1e-5)
+    assert span_of(open_database(folder)).seconds == pytest.approx(before, abs=1e-5)
 
 
 def test_a_run_that_was_killed_before_its_first_request_does_not_count(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_run_that_was_killed_before_its_first_request_does_not_count(tmp_path:
             f" select -1, {BEGAN - 1000}, 0.001, 0, {columns} from progress where rowid = 1"
         )
         assert _seconds_of_crawling(database, np.array([BEGAN, BEGAN + 5.0])) == pytest.approx(times, abs=1e-5)
-    assert span_of(opened(folder)).seconds == pytest.approx(before, abs=1e-5)
+    assert span_of(open_database(folder)).seconds == pytest.approx(before, abs=1e-5)
 
 
 def test_an_empty_crawl_has_a_summary(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from tests.naive.url_queues import NaiveQueues
+from trapline.durable.pages import PutPage
 from trapline.durable.schedule import PageSchedule
-from trapline.durable.scheduled import PutPage, ScheduledFrontier, SteadyClock
+from trapline.durable.scheduled import ScheduledFrontier, SteadyClock
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
 
@@ -291,7 +292,7 @@ def test_closed_sites_do_not_pile_up(tmp_path: Path) -> None:
     for number in range(100):
         frontier.put([PutPage(f"http://{name}/{number}/", name) for name in "ab"])
         frontier.block("a", 2e9 + number)
-    assert len(frontier._settles) <= 2
+    assert len(frontier._closures._settles) <= 2
     assert frontier.site_names() == ["b"] and frontier.site_names(with_inactive=True) == ["a", "b"]
     frontier.close()
 

@@ -20,7 +20,7 @@ from tests.export.written_crawl import WrittenCrawl
 from trapline.cli import run
 from trapline.cli.crawl import export_command
 from trapline.crawler.engine.options import live_rules
-from trapline.crawler.inspect.database_reader import opened
+from trapline.crawler.inspect.database_reader import open_database
 from trapline.crawler.inspect.page_history import Target, site_account
 from trapline.crawler.inspect.summary import totals_of
 from trapline.export.archive_tables import REQUISITE, _Reasons
@@ -111,7 +111,7 @@ def test_every_reader_tells_sitemaps_and_requisites_from_pages(tmp_path: Path) -
     assert not {f"{A}/map.xml", f"{A}/i.png"} & {row["url"] for row in rows(folder, "pages")}
     assert (len(rows(folder, "pages")), rows(folder, "sites")[0]["pages_known"]) == (6, 6)
     assert load_graph(folder, LoadOptions(dangling=True)).pages == 6
-    with closing(opened(folder)) as database:
+    with closing(open_database(folder)) as database:
         assert totals_of(database)["urls_known"] == 6
         assert site_account(database, Target(0, None, A)).known == 6
 

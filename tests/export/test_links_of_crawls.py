@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.crawler.live_web import Crawled, crawled
 from tests.crawler.small_server import NOT_FOUND, moved, page, small_server, text
-from trapline.crawler.discovery.link_resolver import MOST_NEW
+from trapline.crawler.discovery.link_urls import MOST_NEW
 from trapline.crawler.inspect.summary import REJECTED
 from trapline.export.source import ExportSource
 from trapline.export.tables import TABLES

@@ -180,7 +180,7 @@ def test_a_url_of_a_site_that_has_moved_is_forwarded() -> None:
         assert site is not None
         other.site_owners = SiteOwners(Partitioning("suffix", 2, {"test": 0}), {}, 1, {})
         other.exchange._site_owners, other.resolver._owns = other.site_owners, other.site_owners.owns
-        other.resolver.leave([site.id])
+        other.resolver.foreign.leave([site.id])
     assert sent(other) == (URLS[:1], 0)
 
 

@@ -26,7 +26,7 @@ from tests.parallel.growing_world import (
     rows,
 )
 from trapline.crawler.engine.records import AS_BEFORE
-from trapline.crawler.inspect.database_reader import opened
+from trapline.crawler.inspect.database_reader import open_database
 from trapline.crawler.inspect.summary import processor_of
 from trapline.crawler.store.database import PROCESSOR
 from trapline.errors import ConfigError
@@ -298,6 +298,6 @@ def test_processor_times_of_all_partitions_are_added(tmp_path: Path) -> None:
         node.database.set_meta(f"{PROCESSOR}1", json.dumps({"loop": one, "store": one}))
     crawl.close()
     merge(crawl.manifest)
-    with closing(opened(crawl.manifest.folder)) as database:
+    with closing(open_database(crawl.manifest.folder)) as database:
         found = processor_of(database)
     assert found is not None and found.loop == found.store == ProcessorTime(6.0, 1.5, 6.0)

@@ -9,7 +9,7 @@ import pytest
 
 from trapline.crawler.engine.options import CrawlOptions, live_rules
 from trapline.crawler.files.layout import FORMAT, new_database
-from trapline.crawler.inspect.database_reader import opened
+from trapline.crawler.inspect.database_reader import open_database
 from trapline.crawler.inspect.summary import abandoned_sites_of
 from trapline.frontier import FAILED, FETCHED
 from trapline.parallel import CROSS_OVER
@@ -68,6 +68,6 @@ def test_a_site_is_abandoned_unless_a_partition_fetched_it_afterwards(
     create(folder, OPTIONS, Partitioning("site-hash", 2), LinkPolicy(CROSS_OVER))
     partition(folder / "partition-0", *one)
     partition(folder / "partition-1", *other)
-    with closing(opened(brought_up(folder))) as database:
+    with closing(open_database(brought_up(folder))) as database:
         assert abandoned_sites_of(database) == expected
     assert status_of_folder(folder).abandoned_sites == expected

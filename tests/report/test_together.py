@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.crawler.crawl_folder import simulated, write_crawl
-from trapline.crawler.inspect.database_reader import opened
+from trapline.crawler.inspect.database_reader import open_database
 from trapline.graph import Graph, depths, pagerank
 from trapline.graph.strings import encoded
 from trapline.report import compare_page, record_of, together
@@ -85,7 +85,7 @@ def test_crawls_that_fetched_different_pages_are_compared_on_their_fetched_pages
 
 def test_active_connections_are_those_that_the_crawl_counted(folders: list[Path]) -> None:
     """Including those that wait for a connection or for robots.txt."""
-    with closing(opened(folders[0])) as database:
+    with closing(open_database(folders[0])) as database:
         (most,) = database.execute("select max(active) from progress").fetchone()
     record = records_together(folders)[0]
     assert 0 < record.active_connections <= max(record.load.active_connections) <= most
@@ -117,11 +117,11 @@ def fetch_one_more(folder: Path) -> None:
 
 def test_a_crawl_is_read_as_of_one_moment(tmp_path: Path) -> None:
     folder = write_crawl(tmp_path, *simulated())
-    with closing(opened(folder)) as database:
+    with closing(open_database(folder)) as database:
         before = database.execute("select count(*) from page").fetchone()
         fetch_one_more(folder)
         assert database.execute("select count(*) from page").fetchone() == before
-    with closing(opened(folder)) as database:
+    with closing(open_database(folder)) as database:
         assert database.execute("select count(*) from page").fetchone() == (before[0] + 1,)
 
 

@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from tests.urlfrontier.service_world import Client, info, known, new, running
-from trapline.durable.scheduled import PutPage
+from trapline.durable.pages import PutPage
 from trapline.urlfrontier import messages as m
 from trapline.urlfrontier.intake import PutIntake
 from trapline.urlfrontier.messages import FAIL, OK, SKIPPED

@@ -1,10 +1,13 @@
-"""The pages of a durable frontier as a crawler gives and receives them, and the check of what it gives."""
+"""The pages of the two durable frontiers as a crawler gives and receives them, and the check of what it gives."""
 
 from typing import NamedTuple
 
+from trapline.durable.schedule import MOST_DATE, PageDates
 from trapline.errors import ConfigError
 from trapline.fetch.urls import canonical
 from trapline.frontier.layout import RANK_LIMIT
+
+# ---- What `DurableFrontier` takes and hands out.
 
 
 class NewPage(NamedTuple):
@@ -51,6 +54,55 @@ def with_url(page: str | NewPage) -> tuple[NewPage, str]:
         check_text(name, value)
     check_value(given.url, given.payload, given.quality)
     return given, url
+
+
+# ---- What `ScheduledFrontier` takes and hands out.
+
+
+class PutPage(NamedTuple):
+    """A page to add, or to schedule again."""
+
+    url: str
+    site: str
+    payload: bytes = b""
+    date: int | None = None  # seconds since 1970 at which it may be handed out; 0: never; None: a new page, at once
+    quality: float = 0.0
+
+
+class ScheduledPage(NamedTuple):
+    url: str
+    site: str
+    payload: bytes
+    dates: PageDates
+
+
+class HandedOut(NamedTuple):
+    """Pages of one site that are reserved."""
+
+    site: str
+    pages: list[int]
+
+
+class PageCounts(NamedTuple):
+    known: int
+    done: int  # never handed out again
+    reserved: int
+    sites: int
+
+
+def checked_date(page: PutPage) -> int | None:
+    """Return the date of a page in milliseconds; None: it has none; 0: DONE. Raise `ConfigError` if the page cannot be written."""
+    check_text("url", page.url)
+    check_text("site", page.site)
+    check_value(page.url, page.payload, page.quality)
+    if page.date is not None and page.date < 0:
+        raise ConfigError(
+            f"{page.url}: its date {page.date} is negative; give seconds since 1970, or 0 for a page that is done"
+        )
+    return None if page.date is None else 1000 * min(page.date, MOST_DATE)
+
+
+# ---- Checks of both.
 
 
 def check_value(url: str, payload: bytes, quality: float) -> None:

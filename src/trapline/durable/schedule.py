@@ -9,6 +9,7 @@ Sites with available pages wait in `rotation`. Entries are not removed when a pa
 hold, and a heap that has doubled is cleaned.
 """
 
+import math
 from array import array
 from collections import deque
 from collections.abc import Callable
@@ -25,6 +26,11 @@ _LEAST = 64  # entries of a heap that is not cleaned yet
 _BITS = 32  # of an entry: the time, then the page or site in this number of bits
 _LOW = (1 << _BITS) - 1
 NEVER = 1 << 60
+MOST_DATE = 1 << 42  # seconds: as milliseconds it fits an int64 and a float exactly
+
+
+def milliseconds(seconds: float) -> int:
+    return math.floor(1000 * seconds)
 
 
 class PageDates(NamedTuple):

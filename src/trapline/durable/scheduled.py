@@ -14,57 +14,25 @@ import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from heapq import heappop, heappush
 from pathlib import Path
-from typing import NamedTuple, Self, cast
+from typing import Self, cast
 
 import numpy as np
 
 from trapline.durable.database import PageRow
 from trapline.durable.folder import FrontierFolder
-from trapline.durable.pages import check_text, check_value
-from trapline.durable.schedule import DONE, NEVER, NEW, REMOVED, PageDates
-from trapline.durable.schedule_tables import REMOVED_NAME, ScheduleTables, SiteRule
+from trapline.durable.pages import HandedOut, PageCounts, PutPage, ScheduledPage, check_text, checked_date
+from trapline.durable.schedule import DONE, MOST_DATE, NEVER, NEW, REMOVED, milliseconds
+from trapline.durable.schedule_tables import REMOVED_NAME, ScheduleTables
+from trapline.durable.site_closures import SiteClosures
 from trapline.errors import ConfigError
-from trapline.frontier import AS_RULES, FETCHED, Outcome, Rules, Visit
+from trapline.frontier import FETCHED, Outcome, Rules, Visit
 from trapline.frontier.layout import WAITING, Array
 from trapline.strategies import Strategy
 
-MOST_DATE = 1 << 42  # seconds: as milliseconds it fits an int64 and a float exactly
 MOST_PAGES = 1_000  # of a site that are handed out at once
 # No site is handed out twice at one moment, however short its delay.
 _GAP_S = 0.001
-
-
-class PutPage(NamedTuple):
-    """A page to add, or to schedule again."""
-
-    url: str
-    site: str
-    payload: bytes = b""
-    date: int | None = None  # seconds since 1970 at which it may be handed out; 0: never; None: a new page, at once
-    quality: float = 0.0
-
-
-class ScheduledPage(NamedTuple):
-    url: str
-    site: str
-    payload: bytes
-    dates: PageDates
-
-
-class HandedOut(NamedTuple):
-    """Pages of one site that are reserved."""
-
-    site: str
-    pages: list[int]
-
-
-class PageCounts(NamedTuple):
-    known: int
-    done: int  # never handed out again
-    reserved: int
-    sites: int
 
 
 class SteadyClock:
@@ -128,26 +96,22 @@ class ScheduledFrontier:
     def _open(self) -> None:
         self._frontier, self._database = self._folder.frontier, self._folder.database
         self._folder.more_tables = self._tables = ScheduleTables(self._database.connection, self._frontier.page_sites)
-        self._schedule, self._site_rules = self._tables.schedule, self._tables.rules
+        self._schedule = self._tables.schedule
         self._is_new_first = False  # in the last turn
         self._handed_out_at: dict[int, float] = {}  # by site
-        self._settles: list[tuple[int, int]] = []  # a heap of (time, site)
-        self._settles_at: dict[int, int] = {}  # by site, the time of its entry that holds
-        self._closed = set(np.flatnonzero(self._frontier.site_records["budget"] == 0).tolist())
         _, _, dates, _ = self._schedule.arrays()
         # Pages that the frontier must forget before it is asked
         self._leaving = np.flatnonzero((self._frontier.page_states == WAITING) & (dates != NEW)).tolist()
-        for site in self._folder.site_numbers.values():
-            self._settle_site(site)
+        self._closures = SiteClosures(self._folder, self._tables, self._most_reserved)
 
     # ---- pages
 
     def put(self, pages: Sequence[PutPage]) -> list[bool]:
         """Add new pages, and set the dates of those that have one. Return for each whether that was done: a page without a date that is
         known stays as it is. If a page cannot be written, raise `ConfigError` and change nothing."""
-        dates = [_checked_date(page) for page in pages]
+        dates = [checked_date(page) for page in pages]
         now = self._folder.now()
-        stamp = _milliseconds(now)
+        stamp = milliseconds(now)
         owners = self._folder.number_sites([page.site for page in pages], now)
         numbers, new = self._folder.page_numbers(
             [_key(owner, page.url) for owner, page in zip(owners, pages, strict=True)]
@@ -162,7 +126,7 @@ class ScheduledFrontier:
             if is_new:
                 self._schedule.add(owners[place], stamp, NEW if date is None else date)
                 self._tables.changed_pages.add(number)
-                self._settle_limited(owners[place])
+                self._closures.pages_changed(owners[place])
             if date is None and self._schedule.date(number) == NEW:
                 discovered.append(number)  # again: strategies may count how often a page was found
             done.append(is_new or self._put_again(number, date, page.payload, stamp))
@@ -187,7 +151,7 @@ class ScheduledFrontier:
             self._leaving.append(number)
         self._schedule.set_date(number, date)
         self._tables.changed_pages.add(number)
-        self._settle_limited(self._schedule.site(number))
+        self._closures.pages_changed(self._schedule.site(number))
 
     def hand_out(
         self,
@@ -207,8 +171,8 @@ class ScheduledFrontier:
             raise ConfigError(f"hold_s is {hold_s}; give a number of seconds above 0")
         real = self._folder.now()
         now = real if moment is None else max(moment, self._frontier.now)
-        until = max(_milliseconds(real) + 1, _milliseconds(real + min(hold_s, MOST_DATE)))
-        self._unblock(now)
+        until = max(milliseconds(real) + 1, milliseconds(real + min(hold_s, MOST_DATE)))
+        self._closures.settle_due(now)
         self._withdraw(now)
         found: list[HandedOut] = []
         while len(found) < sites:
@@ -217,7 +181,7 @@ class ScheduledFrontier:
             if visit is None:
                 break
             name = self._folder.site_names[visit.site]
-            free = self._most_reserved - self._schedule.reserved(visit.site, _milliseconds(now))
+            free = self._most_reserved - self._schedule.reserved(visit.site, milliseconds(now))
             # A served site is here only if another call has moved the frontier's time on, beyond the delay.
             pages = [] if name in served else self._reserve(visit, min(most, MOST_PAGES, free), now, until)
             not_before = real + max(_GAP_S, self._delay_s(visit.site))
@@ -226,7 +190,7 @@ class ScheduledFrontier:
                 continue  # the site is not open any more, others may be
             self._handed_out_at[visit.site] = real
             if len(pages) == free:
-                self._settle_site(visit.site)
+                self._closures.settle(visit.site)
             found.append(HandedOut(name, pages))
         return found
 
@@ -245,7 +209,7 @@ class ScheduledFrontier:
         return self._due_visit(now, served) or self._new_visit(now)
 
     def _due_visit(self, now: float, served: Collection[str]) -> Visit | None:
-        stamp = _milliseconds(now)
+        stamp = milliseconds(now)
 
         def open_at(site: int) -> int:
             return stamp + 1 if self._folder.site_names[site] in served else _upwards(self._frontier.open_at(site))
@@ -263,14 +227,14 @@ class ScheduledFrontier:
     def _visit_site(self, site: int, now: float) -> Visit | None:
         if site < 0 or self._frontier.open_at(site) > now:
             return None
-        if not self._frontier.has_waiting(site) and self._schedule.first(site, _milliseconds(now)) is None:
+        if not self._frontier.has_waiting(site) and self._schedule.first(site, milliseconds(now)) is None:
             return None
         answer = self._frontier.visit(site, now)
         return answer if isinstance(answer, Visit) else None
 
     def _reserve(self, visit: Visit, most: int, now: float, until: int) -> list[int]:
         """Reserve pages of the visited site by date; the date of a new page is its creation, and new pages stay in their order."""
-        schedule, stamp = self._schedule, _milliseconds(now)
+        schedule, stamp = self._schedule, milliseconds(now)
         new, pages = iter(visit.pages), list[int]()
         fresh = next(new, None)
         while len(pages) < most:
@@ -305,66 +269,16 @@ class ScheduledFrontier:
 
     def block(self, site: str, until: float) -> None:
         """Hand out no page of the site until this time, in seconds since 1970. 0: hand out pages again."""
-        number = self._number_of(site)
-        until = round(1000 * min(until, MOST_DATE))
-        self._change_rule(number, self._site_rules.get(number, SiteRule())._replace(blocked_until=until))
+        self._closures.block(self._number_of(site), until)
 
     def limit(self, site: str, most_done: int) -> None:
         """Hand out no page of the site when so many of its pages are done. 0: no limit."""
-        number = self._number_of(site)
-        self._change_rule(number, self._site_rules.get(number, SiteRule())._replace(most_done=most_done))
+        self._closures.limit(self._number_of(site), most_done)
 
     def _number_of(self, site: str) -> int:
         check_text("site", site)
         (number,) = self._folder.number_sites([site], self._folder.now())
         return number
-
-    def _change_rule(self, site: int, rule: SiteRule) -> None:
-        self._site_rules[site] = rule
-        self._tables.changed_rules.add(site)
-        self._settle_site(site)
-
-    def _settle_limited(self, site: int) -> None:
-        """Close or open the site after a change of its pages, if it has a limit."""
-        if site in self._site_rules or site in self._closed:
-            self._settle_site(site)
-
-    def _settle_site(self, site: int) -> None:
-        """Close or open the site, as its rule and its reservations say now."""
-        now = self._folder.now()
-        stamp = _milliseconds(now)
-        is_reserved = self._schedule.reserved(site, stamp) >= self._most_reserved
-        if is_reserved:
-            self._settle_at(site, self._schedule.changes_at(site))
-        self._settle_at(site, self._site_rules.get(site, SiteRule()).blocked_until, stamp)
-        self._set_closed(site, is_reserved or self._is_stopped(site, stamp), now)
-
-    def _settle_at(self, site: int, time: int, now: int = 0) -> None:
-        """Settle the site at this time, if it is later than now and that is not planned for an earlier one."""
-        if now < time < self._settles_at.get(site, NEVER):
-            self._settles_at[site] = time
-            heappush(self._settles, (time, site))
-
-    def _is_stopped(self, site: int, now: int) -> bool:
-        """Return whether the site is blocked, or at its limit."""
-        rule = self._site_rules.get(site)
-        if rule is None:
-            return False
-        return rule.blocked_until > now or 0 < rule.most_done <= self._schedule.done(site)
-
-    def _set_closed(self, site: int, is_closed: bool, now: float) -> None:
-        if is_closed != (site in self._closed):
-            self._frontier.set_site(site, now, pages=0 if is_closed else AS_RULES)
-            (self._closed.add if is_closed else self._closed.discard)(site)
-            self._schedule.look_at(site, _milliseconds(now))
-
-    def _unblock(self, now: float) -> None:
-        while self._settles and self._settles[0][0] <= _milliseconds(now):
-            time, site = heappop(self._settles)
-            if self._settles_at.get(site) == time:
-                del self._settles_at[site]
-                if self._folder.site_names[site] in self._folder.site_numbers:  # it is not removed
-                    self._settle_site(site)
 
     # ---- removal
 
@@ -374,10 +288,9 @@ class ScheduledFrontier:
         if number is None:
             return 0
         self._folder.retire_site(number, REMOVED_NAME.format(number))
-        self._site_rules.pop(number, None)
-        self._tables.changed_rules.discard(number)
+        self._closures.forget_rule(number)
         pages = self._remove(self._pages_of(number))
-        self._set_closed(number, True, self._folder.now())
+        self._closures.close(number)
         self._schedule.forget_site(number)
         self._tables.removed_sites.append(number)
         return pages
@@ -429,7 +342,7 @@ class ScheduledFrontier:
     def counts(self, site: str | None = None) -> PageCounts:
         pages = self.pages(site)
         sites, _, dates, held = self._schedule.arrays()
-        reserved = (held[pages] > _milliseconds(self._folder.now())) & (dates[pages] > 0)
+        reserved = (held[pages] > milliseconds(self._folder.now())) & (dates[pages] > 0)
         return PageCounts(
             len(pages), int((dates[pages] == DONE).sum()), int(reserved.sum()), len(np.unique(sites[pages]))
         )
@@ -439,8 +352,12 @@ class ScheduledFrontier:
         are done."""
         sites, _, dates, _ = self._schedule.arrays()
         is_listed = dates != REMOVED if with_inactive else (dates == NEW) | (dates > 0)
-        found, stamp = np.unique(sites[is_listed]).tolist(), _milliseconds(self._folder.now())
-        return [self._folder.site_names[site] for site in found if with_inactive or not self._is_stopped(site, stamp)]
+        found, stamp = np.unique(sites[is_listed]).tolist(), milliseconds(self._folder.now())
+        return [
+            self._folder.site_names[site]
+            for site in found
+            if with_inactive or not self._closures.is_stopped(site, stamp)
+        ]
 
     # ---- durability
 
@@ -475,24 +392,8 @@ def _key(site: int, url: str, key: str | None = None) -> str:
     return f"{site} {url}"
 
 
-def _milliseconds(seconds: float) -> int:
-    return math.floor(1000 * seconds)
-
-
 def _upwards(seconds: float) -> int:
     """Return a time in milliseconds that is not earlier."""
     if math.isinf(seconds):
         return NEVER if seconds > 0 else 0
     return math.ceil(1000 * seconds)
-
-
-def _checked_date(page: PutPage) -> int | None:
-    """Return the date of a page in milliseconds; None: it has none; 0: DONE. Raise `ConfigError` if the page cannot be written."""
-    check_text("url", page.url)
-    check_text("site", page.site)
-    check_value(page.url, page.payload, page.quality)
-    if page.date is not None and page.date < 0:
-        raise ConfigError(
-            f"{page.url}: its date {page.date} is negative; give seconds since 1970, or 0 for a page that is done"
-        )
-    return None if page.date is None else 1000 * min(page.date, MOST_DATE)

@@ -47,10 +47,6 @@ class Partitioning:
                     f"suffix {suffix!r}: there is no partition {partition}; give a number from 0 to {self.partitions - 1}"
                 )
 
-    @property
-    def keeps_sites_whole(self) -> bool:
-        return self.kind != BY_URL
-
     def owner_of(self, url: bytes, site: bytes, address: bytes) -> int:
         """Return the owner of one page. Arguments that this kind of function does not use may have any value."""
         if self.kind == BY_URL:

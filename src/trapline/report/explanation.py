@@ -18,7 +18,7 @@ from trapline.crawler.files.checkpoint import newest
 from trapline.crawler.files.lock import holder
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.files.resume import once_more, rebuilt
-from trapline.crawler.inspect.database_reader import opened, options
+from trapline.crawler.inspect.database_reader import open_database, options
 from trapline.crawler.inspect.page_history import (
     PageHistory,
     SiteHistory,
@@ -72,7 +72,7 @@ def explanation(folder: Path, what: str, progress: ExplainProgress) -> list[str]
 
     Raise `ConfigError` if the crawl does not know it.
     """
-    with closing(opened(brought_up(folder))) as database:
+    with closing(open_database(brought_up(folder))) as database:
         target = found(database, what)
     return once_more(lambda: _explained(folder, target, progress))
 
@@ -80,8 +80,8 @@ def explanation(folder: Path, what: str, progress: ExplainProgress) -> list[str]
 def _explained(folder: Path, target: Target, progress: ExplainProgress) -> list[str]:
     own_folder, own = _part(folder, target)
     with ExitStack() as stack:
-        database = stack.enter_context(closing(opened(folder)))
-        own_database = database if own_folder == folder else stack.enter_context(closing(opened(own_folder)))
+        database = stack.enter_context(closing(open_database(folder)))
+        own_database = database if own_folder == folder else stack.enter_context(closing(open_database(own_folder)))
         settings, reading = options(database), Reading(own_folder, own_database)
         if target.page is None:
             site = site_account(database, target)
@@ -224,7 +224,7 @@ def _part(folder: Path, target: Target) -> tuple[Path, Target]:
     """Return the folder of the frontier that holds the target: the crawl itself, or the partition that owned the target last."""
     for part in reversed(read(folder).parts) if is_parallel(folder) else ():
         # A partition that does not know the target raises ConfigError.
-        with suppress(ConfigError), closing(opened(part)) as database:
+        with suppress(ConfigError), closing(open_database(part)) as database:
             return part, found(database, target.name)
     return folder, target
 

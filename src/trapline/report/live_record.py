@@ -19,7 +19,7 @@ from trapline.crawler.engine.row_kinds import EXTRAS, FORBIDDEN, IS_ERROR, KIND,
 from trapline.crawler.files.lock import holder
 from trapline.crawler.inspect.audit import Violation, audit
 from trapline.crawler.inspect.broken_links import NONE_BROKEN, BrokenLinks, broken_links
-from trapline.crawler.inspect.database_reader import opened, options
+from trapline.crawler.inspect.database_reader import open_database, options
 from trapline.crawler.inspect.requests import robots_kept
 from trapline.crawler.inspect.summary import ABANDONED, REJECTED, summary_of
 from trapline.fetch import failure
@@ -82,7 +82,7 @@ class LiveRecord:
 
 
 def live_record(folder: Path) -> LiveRecord:
-    with closing(opened(folder)) as database:
+    with closing(open_database(folder)) as database:
         crawl_options, audited = options(database), audit(database)
         sites, visited = _sites(database)
         return LiveRecord(

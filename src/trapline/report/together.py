@@ -21,7 +21,7 @@ from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED
 from trapline.crawler.engine.row_kinds import EXTRAS, IS_PAGE
 from trapline.crawler.inspect.audit import politeness_violations
-from trapline.crawler.inspect.database_reader import opened, options, scope
+from trapline.crawler.inspect.database_reader import open_database, options, scope
 from trapline.crawler.inspect.summary import processor_of, span_of, strategy_name
 from trapline.errors import ConfigError
 from trapline.frontier import FETCHED, REFUSED, Rules
@@ -119,7 +119,7 @@ def _web(graphs: Iterable[Graph], file: Path) -> tuple[Graph, Mapping[bytes, int
 
 def _record(folder: Path, numbers: Mapping[bytes, int], web: Graph, quality: Floats) -> CrawlRecord:
     assert web.sizes is not None
-    with closing(opened(folder)) as database:
+    with closing(open_database(folder)) as database:
         settings = options(database)
         log, address = _log(database, numbers)
         crawl = RecordedCrawl(

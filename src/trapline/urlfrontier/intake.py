@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from trapline.durable.scheduled import PutPage
+from trapline.durable.pages import PutPage
 from trapline.errors import ConfigError, RankError
 from trapline.terminal import say
 from trapline.urlfrontier.crawls import Crawls

@@ -9,8 +9,8 @@ from typing import Any
 
 from ada_url import URL
 
+from trapline.durable.pages import PutPage, ScheduledPage
 from trapline.durable.schedule import DONE, NEW
-from trapline.durable.scheduled import PutPage, ScheduledPage
 from trapline.fetch.urls import MOST_URL
 from trapline.urlfrontier.crawls import DEFAULT, MOST_ID_BYTES
 from trapline.urlfrontier.messages import URLItem

@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 
 import grpc
 
-from trapline.durable.scheduled import MOST_PAGES, HandedOut, ScheduledFrontier, ScheduledPage
+from trapline.durable.pages import HandedOut, ScheduledPage
+from trapline.durable.scheduled import MOST_PAGES, ScheduledFrontier
 from trapline.urlfrontier.crawls import Crawls
 from trapline.urlfrontier.intake import PutIntake, serve_stream
 from trapline.urlfrontier.items import crawl_of, host_of, info_of, item_of, page_of

@@ -69,11 +69,11 @@ def _compile(folders: tuple[Path, ...]) -> None:
     from contextlib import closing
 
     from trapline.cli.terminal.progress import REPORT, compile_kernels
-    from trapline.crawler.inspect.database_reader import opened, options
+    from trapline.crawler.inspect.database_reader import open_database, options
 
     needed: tuple[str, ...] = REPORT
     for folder in folders:
-        with closing(opened(folder)) as database:
+        with closing(open_database(folder)) as database:
             if options(database).refresh is not None:
                 needed = (*REPORT, "trapline.refresh.core")
     compile_kernels(within=needed)
@@ -122,9 +122,9 @@ def _broken_links(folder: Path) -> dict[str, Any]:
     from contextlib import closing
 
     from trapline.crawler.inspect.broken_links import broken_links
-    from trapline.crawler.inspect.database_reader import opened
+    from trapline.crawler.inspect.database_reader import open_database
 
-    with closing(opened(folder)) as database:
+    with closing(open_database(folder)) as database:
         found = broken_links(database)
     return {**found._asdict(), "pages": [page._asdict() for page in found.pages]}
 
@@ -134,10 +134,10 @@ def shared_settings(folders: tuple[Path, ...]) -> dict[str, object]:
     from contextlib import closing
 
     from trapline.cli.crawl.config_command import shown_options
-    from trapline.crawler.inspect.database_reader import opened, options
+    from trapline.crawler.inspect.database_reader import open_database, options
 
     found = []
     for folder in folders:
-        with closing(opened(folder)) as database:
+        with closing(open_database(folder)) as database:
             found.append(shown_options(options(database)))
     return {name: value for name, value in found[0].items() if all(one.get(name) == value for one in found)}

@@ -37,12 +37,12 @@ def collected(folder: Path, seconds: float, values: Mapping[str, float]) -> Coll
     Pages that came later do not count: on a busy machine, a crawl takes longer to stop.
     """
     from trapline.crawler.inspect.audit import politeness_violations
-    from trapline.crawler.inspect.database_reader import opened
+    from trapline.crawler.inspect.database_reader import open_database
     from trapline.crawler.inspect.summary import span_of
     from trapline.frontier import FAILED, FETCHED
 
     of_result = "from fetch join page on page.id = fetch.page where result = ? and started + total_s <= ?"
-    with closing(opened(folder)) as database:
+    with closing(open_database(folder)) as database:
         until = span_of(database).began + seconds
         urls = [url for (url,) in database.execute(f"select distinct url {of_result}", (FETCHED, until))]
         (failed,) = database.execute(f"select count(*) {of_result}", (FAILED, until)).fetchone()

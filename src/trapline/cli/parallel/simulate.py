@@ -13,7 +13,7 @@ from trapline.cli.options.scheduling import STRATEGY, check_history_used
 from trapline.cli.options.sections import Section, SectionedCommand, bundled
 from trapline.cli.options.simulated import SECTIONS, SETTINGS, condition_options
 from trapline.cli.options.values import GRAPH_PATH
-from trapline.cli.simulate.arena import opened
+from trapline.cli.simulate.arena import opened_arena
 from trapline.cli.terminal.progress import Progress, compile_kernels, compile_ranks
 from trapline.defaults import OF_PAPERS
 from trapline.errors import ConfigError
@@ -78,7 +78,7 @@ def simulate(
     import trapline.parallel.simulated.measures  # noqa: F401  imports its kernels, and those of all modules that it needs
 
     compile_kernels()
-    record, parameters = _crawled(opened(graph, conditions), chosen, options)
+    record, parameters = _crawled(opened_arena(graph, conditions), chosen, options)
     if as_json:
         say_json(_for_machines(graph, chosen, options, record, parameters))
     else:

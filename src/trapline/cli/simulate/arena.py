@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from trapline.simulator.conditions import CrawlConditions
 
 
-def opened(graph: Path, conditions: "CrawlConditions") -> "Arena":
+def opened_arena(graph: Path, conditions: "CrawlConditions") -> "Arena":
     """Return the arena of a graph on disk."""
     from trapline.graph import load_graph
     from trapline.simulator.arena import arena_of

@@ -16,7 +16,7 @@ from trapline.cli.options.scheduling import settings_of
 from trapline.cli.options.sections import Many, Section, refuse
 from trapline.cli.options.simulated import heading
 from trapline.cli.options.values import SHARES, check_history, real, share, trace_of
-from trapline.cli.simulate.arena import opened
+from trapline.cli.simulate.arena import opened_arena
 from trapline.cli.terminal.progress import Progress, compile_kernels, compile_ranks
 from trapline.cli.terminal.scoreboard import web_name
 from trapline.errors import ConfigError
@@ -272,7 +272,7 @@ def simulate_changes(
     check_fits(options, conditions, log_file)
     conditions = replace(conditions, world=replace(conditions.world, robots=False))
     _compile(options, chosen)
-    arena = opened(graph, conditions)
+    arena = opened_arena(graph, conditions)
     web = web_of(options, arena)
     rows = [_judged(name, crawl, arena) for name, crawl in crawled(arena, web, chosen, options.refreshes())]
     if log_file is not None:

@@ -11,7 +11,7 @@ from trapline.cli.options.scheduling import STRATEGY, check_history_used
 from trapline.cli.options.sections import Section, SectionedCommand, bundled
 from trapline.cli.options.simulated import SECTIONS, condition_options, heading, other_options
 from trapline.cli.options.values import GRAPH_PATH
-from trapline.cli.simulate.arena import opened
+from trapline.cli.simulate.arena import opened_arena
 from trapline.cli.simulate.changing import CHANGES, REFRESH, ChangeOptions
 from trapline.cli.terminal.progress import compile_crawl, compile_ranks
 from trapline.cli.terminal.scoreboard import say_if_few, web_name
@@ -76,7 +76,7 @@ def simulate(
         return
     compile_ranks([chosen])
     compile_crawl()
-    arena = opened(graph, conditions)
+    arena = opened_arena(graph, conditions)
     found = simulate_in(arena, chosen)
     record = found.record
     if log_file:

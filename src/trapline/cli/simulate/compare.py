@@ -14,7 +14,7 @@ from trapline.cli.options.scheduling import STRATEGIES, check_history_used
 from trapline.cli.options.sections import Section, SectionedCommand
 from trapline.cli.options.simulated import common_options, heading, other_options, sweep_options
 from trapline.cli.options.values import GRAPH_PATH, NameOrFile
-from trapline.cli.simulate.arena import opened
+from trapline.cli.simulate.arena import opened_arena
 from trapline.cli.terminal.errors import INTERRUPTED, complain
 from trapline.cli.terminal.progress import compile_crawl, compile_ranks, step
 from trapline.cli.terminal.scoreboard import grid_text, say_if_few, scoreboard, web_name
@@ -62,7 +62,7 @@ def compare(graph: Path, strategies: tuple[str, ...], variants: "list[Variant]",
     check_folder(output, logged)
     compile_ranks(every)
     compile_crawl()
-    arena = opened(graph, conditions)
+    arena = opened_arena(graph, conditions)
     found = compare_in(arena, every, variants, web_name(graph), output if logs else None)
     return close(found, variants, output)
 

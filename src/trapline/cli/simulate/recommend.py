@@ -12,7 +12,7 @@ from trapline.cli.options import scheduling, simulated
 from trapline.cli.options.scheduling import STRATEGIES
 from trapline.cli.options.sections import Section, SectionedCommand, bundled
 from trapline.cli.options.values import GRAPH_PATH, NameOrFile, count, seconds, share
-from trapline.cli.simulate.arena import opened
+from trapline.cli.simulate.arena import opened_arena
 from trapline.cli.terminal.progress import compile_crawl, compile_ranks
 from trapline.cli.terminal.scoreboard import web_name
 from trapline.defaults import CONNECTIONS, STRATEGY, TRIED_PER_CONNECTION
@@ -143,7 +143,7 @@ def recommend(
     references = [_chosen(name, plans.default) for name in (STRATEGY, "breadth-first")]
     compile_ranks([*every, *references])
     compile_crawl()
-    arena = opened(graph, plans.default)
+    arena = opened_arena(graph, plans.default)
     default, first = (plans.setting(chosen) for chosen in references)
     found = search(arena, request.simulated, plans.settings(every), default, first, draws)
     _close(found, arena.web, graph, request, output, as_json)

@@ -1,8 +1,8 @@
 """The action handler: receives actions from the mailbox of a crawl, has them executed, answers them, and writes them to crawl.log.
 
-A crawl of one process has a handler (run.py), and so has the coordinator of several partitions (parallel/live/coordinator.py). The executor
-that they pass decides what an action does: crawl_control.py, or the coordinator, which forwards the action to all partitions. Which
-settings of sites follow from an action is decided here, for both.
+A crawl of one process has a handler (crawler/engine/run.py), and so has the coordinator of several partitions
+(parallel/live/coordinator.py). The executor that they pass decides what an action does: crawl_control.py, or the coordinator, which
+forwards the action to all partitions. Which settings of sites follow from an action is decided here, for both.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,23 +1,30 @@
 """The link resolver: turns links as written on a page into page ids. Steps 1 and 2 in docs/architecture.md.
 
-The resolver makes URLs canonical, rejects those that the scope does not admit, finds pages seen before, and registers new
-pages and sites with the frontier. It fetches nothing, and does not know why a page is wanted.
+The resolver rejects URLs that the scope does not admit, finds pages seen before, and registers new pages and sites with
+the frontier. It fetches nothing, and does not know why a page is wanted.
 
-Most links were seen before, and seen/table.py finds them without making a URL of them. This module handles the others.
-Its work is bounded for each page and each site, so that no page stops a crawl and no site fills its disk
-(docs/decisions/034).
+Most links were seen before, and seen/table.py finds them without making a URL of them. This module handles the others, whose
+URLs link_urls.py makes; links to pages of other partitions are handled by foreign_links.py. The work is bounded for each page
+and each site, so that no page stops a crawl and no site fills its disk (docs/decisions/034).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from trapline.crawler.discovery.extra_pages import ExtraPages
+from trapline.crawler.discovery.foreign_links import (
+    FOREIGN,
+    LOOKUP_SLOTS,
+    NO_FURTHER,
+    UNSETTLED,
+    ForeignLinks,
+    owners_of,
+)
+from trapline.crawler.discovery.link_urls import LinkUrls
 from trapline.crawler.discovery.scope import REASONS, Scope
 from trapline.crawler.discovery.seen import LINKS_ELSEWHERE, NO_PAGE, UNKNOWN, Lookup, SeenTable
 from trapline.crawler.discovery.sites import Site, Sites
@@ -25,30 +32,19 @@ from trapline.crawler.discovery.url_store import UrlStore
 from trapline.crawler.engine.records import FULL, TOO_MANY
 from trapline.crawler.store.outbox import Outbox
 from trapline.fetch.html.page import Links
-from trapline.fetch.urls import canonical, is_dynamic, origin, plain
+from trapline.fetch.urls import canonical, is_dynamic, origin
 from trapline.frontier import Frontier
 from trapline.frontier.layout import ELSEWHERE, Array
 from trapline.frontier.layout import UNKNOWN as UNKNOWN_PAGE
 from trapline.strategies.base.live_inputs import Values
 from trapline.strategies.base.url_inputs import STATE_PAGES, StatePages
 
-# Most targets of unknown links of one page that are resolved, and most targets of one page that are sent to other partitions. The links
-# beyond count when a page links there again.
-MOST_NEW = 8_192
-MOST_NEW_BYTES = 1 << 20  # the most bytes of the URLs of these links
 # Most known pages of a site, as a multiple of the pages that may be fetched from it (--max-pages-per-site).
 KNOWN_PER_FETCHED = 10
 
-# Numbers below NO_PAGE that the lookup remembers in place of a page: why a link was rejected.
+# Numbers below NO_PAGE, and above FOREIGN, that the lookup remembers in place of a page: why a link was rejected.
 _REJECTED = {reason: NO_PAGE - 1 - number for number, reason in enumerate((*REASONS, FULL))}
 _REASON = {number: reason for reason, number in _REJECTED.items()}
-_FOREIGN = min(_REJECTED.values()) - 1  # another partition owns the page
-_UNSETTLED = _FOREIGN - 1  # the owner is not known yet: for now the page counts as foreign, which is not remembered
-_SENT = LINKS_ELSEWHERE  # minus p: partition p owns the page, and was sent its URL in this run
-_MOST_FOREIGN_SITES = 1 << 16  # to remember: they only save time
-_LOOKUP_SLOTS = 1 << 20  # of a partition, which remembers the URLs that it has sent
-
-NO_FURTHER: Mapping[int, int] = MappingProxyType({})
 
 
 class ResolvedLinks(NamedTuple):
@@ -61,6 +57,11 @@ class ResolvedLinks(NamedTuple):
     @property
     def own(self) -> Array:
         return self.pages[: len(self.pages) - len(self.foreign) - len(self.further)]
+
+    @property
+    def has_foreign(self) -> bool:
+        """Whether a link leads to a page of another partition."""
+        return bool(self.foreign or self.further)
 
 
 class LinkResolver:
@@ -85,14 +86,13 @@ class LinkResolver:
         self._frontier, self.sites, self._seen, self._url_store = frontier, sites, seen, url_store
         self._scope, self._outbox, self._inputs, self._locate = scope, outbox, inputs, locate
         self._rejected_links, self._owns = rejected_links, owns
-        self._lookup = Lookup(seen) if owns is None else Lookup(seen, _LOOKUP_SLOTS)
-        self._foreign_sites: set[str] = set()  # sites of URLs that other partitions own
+        self._lookup = Lookup(seen) if owns is None else Lookup(seen, LOOKUP_SLOTS)
+        self._link_urls = LinkUrls(sites)
+        self.foreign = ForeignLinks(frontier, seen, self._lookup, self._link_urls, rejected_links)
         self._state_pages = _state_pages(frontier, url_store)
         self.extra_pages = ExtraPages(frontier, self._lookup.mark)
         outbox.before_flush = self.extra_pages.tell_new_pages
         self._rejected_extras: dict[int, int] = {}  # by extra page: the number that stands for its rejection
-        self._moved: frozenset[int] = frozenset()
-        self._moved_pages = 0
         self.most_of_site = KNOWN_PER_FETCHED * frontier.rules.pages_per_site  # 0: no limit
 
     def pages_of(self, url: str, base: str, links: Links, now: float, wants_urls: bool = False) -> ResolvedLinks:
@@ -100,98 +100,37 @@ class LinkResolver:
         return the URLs of all pages of other partitions, also of those whose owners have them."""
         base_url = (canonical(base, url) or url) if base else url
         wants_urls = wants_urls and self._owns is not None
-        pages, elsewhere = self._lookup.find(links, base_url.encode(), not (self._moved or wants_urls))
+        pages, elsewhere = self._lookup.find(links, base_url.encode(), not (self.foreign.moved_sites or wants_urls))
         if elsewhere >= 0:
             return _with_further(pages, self._lookup.elsewhere(elsewhere)) if elsewhere else ResolvedLinks(pages.copy())
         found: list[int] = pages.tolist()
         for at in self.extra_pages.among(found):
             found[at] = self._page_of_extra(found[at])
         made = self._resolve_unknown(found, links, base_url, now) if UNKNOWN in found else {}
-        if self._moved and found:
-            self._mark_moved(found)
+        if found and self.foreign.moved_sites:
+            self.foreign.mark_moved(found)
         foreign: Sequence[str] = ()
         further: Mapping[int, int] = NO_FURTHER
         if found and (lowest := min(found)) < 0:
-            if lowest <= _FOREIGN:
-                further = NO_FURTHER if lowest > _SENT or wants_urls else self._further(found)
-                foreign = self._foreign(found, links, base_url, further, wants_urls, made)
+            if lowest <= FOREIGN:
+                further = NO_FURTHER if lowest > LINKS_ELSEWHERE or wants_urls else self.foreign.further(found)
+                foreign = self.foreign.urls(found, links, base_url, further, wants_urls, made)
             for page in found:
-                if _FOREIGN < page < NO_PAGE:
+                if FOREIGN < page < NO_PAGE:
                     self._rejected_links[_REASON[page]] += 1
             self._rejected_links.update({TOO_MANY: found.count(UNKNOWN)} if UNKNOWN in found else {})
             found = [page for page in found if page >= 0]
         others = [ELSEWHERE] * (len(foreign) + len(further))
         return ResolvedLinks(np.array([*dict.fromkeys(found), *others], np.int32), foreign, further)
 
-    def _further(self, pages: list[int]) -> dict[int, int]:
-        """Return the owners of pages whose URLs they have, by fingerprint. No URL is made."""
-        places = [at for at, page in enumerate(pages) if page <= _SENT]
-        return dict(zip(self._lookup.fingerprints_at(places), (_SENT - pages[at] for at in places), strict=True))
-
-    def _foreign(
-        self,
-        pages: list[int],
-        links: Links,
-        base: str,
-        further: Mapping[int, int],
-        wants_all: bool,
-        made: Mapping[int, str],
-    ) -> list[str]:
-        """Return the URLs of links to other partitions, each once, without those of `further`. Those that are not in `made` are made
-        anew here, because the lookup remembers of such a link only that it is foreign."""
-        places = [at for at, page in enumerate(pages) if page <= _FOREIGN and (wants_all or page > _SENT)]
-        urls = (
-            dict.fromkeys(made[at] for at in places)
-            if all(at in made for at in places)
-            else self._foreign_urls(links, places, base)
-        )
-        if further:  # a link in another spelling may lead to one of its pages
-            fingerprints = self._seen.fingerprints(list(urls)).tolist()
-            return [url for url, found in zip(urls, fingerprints, strict=True) if found not in further]
-        return list(urls)
-
-    def _foreign_urls(self, links: Links, places: Sequence[int], base: str) -> dict[str, None]:
-        """Return the URLs of the links at these places: of the first MOST_NEW targets, up to MOST_NEW_BYTES."""
-        name, folder = _split(base)
-        left = _by_target(links, places)
-        urls: dict[str, None] = {}
-        room = MOST_NEW_BYTES
-        for href in list(islice(left, MOST_NEW)):
-            url = self._url(href, name, folder) or canonical(href, base) or ""
-            room -= len(url)
-            if room < 0:
-                break
-            del left[href]
-            urls[url] = None
-        urls.pop("", None)
-        self._rejected_links.update({TOO_MANY: sum(map(len, left.values()))} if left else {})
-        return urls
-
-    def sent(self, urls: Sequence[str], partition: int) -> None:
-        """Note that the partition, which owns the pages at these URLs, has been sent the URLs. From now on `pages_of` returns their
-        fingerprints, unless it forgets some: that costs only time."""
-        self._lookup.remember_all(self._seen.fingerprints(urls), _SENT - partition)
-
-    def leave(self, sites: Iterable[int]) -> None:
-        """Note that these sites have moved to other partitions. Links to their pages count as foreign from now on, although
-        we know the pages."""
-        self._moved = frozenset(sites)
-        self._moved_pages = int(np.isin(self._frontier.page_sites, list(self._moved)).sum())
-
     @property
     def own_pages(self) -> int:
         """Number of known pages, without those that have moved to other partitions."""
-        return self._frontier.pages - self._moved_pages
+        return self._frontier.pages - self.foreign.moved_pages
 
     @property
     def own_sites(self) -> int:
-        return len(self.sites) - len(self._moved)
-
-    def _mark_moved(self, pages: list[int]) -> None:
-        sites = self._frontier.page_sites[np.maximum(pages, 0)].tolist()
-        for at, site in enumerate(sites):
-            if site in self._moved and pages[at] >= 0:
-                pages[at] = _FOREIGN
+        return len(self.sites) - self.foreign.moved_sites
 
     def adopt(self, urls: Sequence[str], now: float) -> list[int]:
         """Return the page at each of these URLs, which another partition hands over to us, or which we fetch in its place.
@@ -217,8 +156,8 @@ class LinkResolver:
         must decide about it."""
         found = np.empty(len(fingerprints), np.int32)
         self._seen.find(fingerprints, found)
-        if self._moved:
-            found[np.isin(self._frontier.page_sites[np.maximum(found, 0)], list(self._moved))] = UNKNOWN
+        if self.foreign.moved_sites:
+            found[self.foreign.has_moved(found)] = UNKNOWN
         for at in self.extra_pages.among(found.tolist()):
             found[at] = self._page_of_extra(int(found[at]))
         return found
@@ -284,13 +223,13 @@ class LinkResolver:
         """Return the page of each entry of a published list, below 0 if it is rejected or not ours; and the number of rejected
         entries by reason. The rules are those of links."""
         pages, _ = self._pages_at(urls, now, self._scope.admits)
-        return pages, Counter(_REASON[page] for page in pages if _FOREIGN < page < NO_PAGE)
+        return pages, Counter(_REASON[page] for page in pages if FOREIGN < page < NO_PAGE)
 
     def list_page(self, url: str, now: float) -> tuple[int, str]:
         """Return the page of a sitemap or feed, below 0 if it has none here; and why it is rejected, or "". The list needs no
         room among the known pages of its site."""
         (page,), _ = self._pages_at([url], now, self._scope.admits_list, is_seed=True)
-        return page, _REASON[page] if _FOREIGN < page < NO_PAGE else ""
+        return page, _REASON[page] if FOREIGN < page < NO_PAGE else ""
 
     def requisite_pages(self, urls: Sequence[str], now: float) -> list[int]:
         """Return the page of each requisite, below 0 if it is rejected or not ours. It needs no room among the known pages of its
@@ -326,51 +265,30 @@ class LinkResolver:
     def _resolve_unknown(self, pages: list[int], links: Links, base: str, now: float) -> dict[int, str]:
         """Replace UNKNOWN in `pages` by the page of the link, or by the number that stands for a rejection. This is done for
         the first MOST_NEW targets of unknown links, up to MOST_NEW_BYTES. Return the URLs that other partitions own, by place."""
-        name, folder = _split(base)
         targets: list[list[int]] = []
         urls: list[str] = []
-        room = MOST_NEW_BYTES
-        by_href = _by_target(links, [at for at, page in enumerate(pages) if page == UNKNOWN])
-        for href, places in islice(by_href.items(), MOST_NEW):
-            url = self._url(href, name, folder) or canonical(href, base)
+        unknown = [at for at, page in enumerate(pages) if page == UNKNOWN]
+        for url, places in self._link_urls.made(links, unknown, base):
             if url is None:
                 self._settle(pages, places, NO_PAGE)
             else:
-                room -= len(url)
-                if room < 0:
-                    break
                 targets.append(places)
                 urls.append(url)
         foreign: dict[int, str] = {}
         found = zip(urls, targets, *self._pages_at(urls, now, self._scope.admits), strict=True) if urls else ()
         for url, places, page, fingerprint in found:
             self._settle(pages, places, page, fingerprint)
-            if page <= _FOREIGN:
+            if page <= FOREIGN:
                 foreign |= dict.fromkeys(places, url)
-                self._note_foreign_site(origin(url))
+                self._link_urls.note_foreign_site(origin(url))
         return foreign
-
-    def _note_foreign_site(self, site: str) -> None:
-        if len(self._foreign_sites) >= _MOST_FOREIGN_SITES:
-            self._foreign_sites.clear()
-        self._foreign_sites.add(site)
 
     def _settle(self, pages: list[int], places: Sequence[int], page: int, fingerprint: int = 0) -> None:
         """Note the page of the links at these places, which differ in their fragments."""
         for at in places:
             pages[at] = page
-            if page != _UNSETTLED:
+            if page != UNSETTLED:
                 self._lookup.remember(at, page, fingerprint)
-
-    def _url(self, href: str, name: str, folder: str) -> str | None:
-        """Return the URL of a simple href: a relative one, or an absolute one on a site that is known, also to be of another partition.
-        None: it is not simple."""
-        if href[:4] != "http":
-            return plain(href, name, folder)
-        end = href.find("/", 8)
-        site = href[:end]
-        is_known = end > 0 and (self.sites.named(site) is not None or site in self._foreign_sites)
-        return plain(href[end:], site, "/") if is_known else None
 
     # ---- pages by URL
 
@@ -390,7 +308,7 @@ class LinkResolver:
                 if reason:
                     pages[at] = _REJECTED[reason]
                 elif self._owns is not None and not (ours := self._owns(urls[at])):
-                    pages[at] = _UNSETTLED if ours is None else _FOREIGN
+                    pages[at] = UNSETTLED if ours is None else FOREIGN
                 else:
                     new.append(at)
         if not is_seed:
@@ -488,7 +406,7 @@ def _with_further(pages: Array, fingerprints: list[int]) -> ResolvedLinks:
     """Return the targets of the links of a page, none of which needs a URL. `pages`: the distinct pages, and then the number of the link
     with each fingerprint."""
     distinct = len(pages) - len(fingerprints)
-    further = dict(zip(fingerprints, (_SENT - pages[distinct:]).tolist(), strict=True))
+    further = owners_of(fingerprints, pages[distinct:])
     found = np.full(distinct + len(further), ELSEWHERE, np.int32)
     found[:distinct] = pages[:distinct]
     return ResolvedLinks(found, (), further)
@@ -505,37 +423,3 @@ def _state_pages(frontier: Frontier, url_store: UrlStore) -> dict[str, StatePage
             pages = np.flatnonzero(column == np.arange(frontier.pages)).tolist()
             found[name].restore(pages, url_store.urls(pages))
     return found
-
-
-def _by_target(links: Links, places: Sequence[int]) -> dict[str, list[int]]:
-    """Return the links at these places without their fragments, with the places of each. An index of an API links to each page many times.
-
-    >>> _by_target(Links.of(["a#1", "b", "a#2"]), [0, 1, 2])
-    {'a': [0, 2], 'b': [1]}
-    """
-    found: dict[str, list[int]] = {}
-    for at, href in zip(places, links.some(places), strict=True):
-        found.setdefault(_target(href), []).append(at)
-    return found
-
-
-def _target(href: str) -> str:
-    """Return a link without its fragment. A space in front of the fragment belongs to the path, and must not become the end of the link,
-    where a parser drops it.
-
-    >>> _target("a#b"), _target("a #b")
-    ('a', 'a #')
-    """
-    target = href.partition("#")[0]
-    return target if target == href or not target or target[-1] > " " else f"{target}#"
-
-
-def _split(url: str) -> tuple[str, str]:
-    """Split a canonical URL into its origin and its folder.
-
-    >>> _split("http://a.org/b/c?d/e")
-    ('http://a.org', '/b/')
-    """
-    name = origin(url)
-    path = url[len(name) :].partition("?")[0]
-    return name, path[: path.rfind("/") + 1]

@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from trapline import __version__
 from trapline.crawler.discovery.sites import Site
@@ -20,9 +21,6 @@ from trapline.crawler.store.client import StoreDiedError
 from trapline.errors import ConfigError
 from trapline.units import bytes_shown, counted, duration
 
-if TYPE_CHECKING:
-    from trapline.crawler.files.opening import Opened
-
 TOO_MANY_REQUESTS, UNAVAILABLE = 429, 503
 _SLOW_STORE_S = 5.0  # an event if the store is full for longer
 _LOW_DISK_BYTES = 10**9
@@ -31,37 +29,34 @@ _LARGE = ("seeds", "hosts")  # options that may have very many values
 
 
 class CrawlEvents:
-    def __init__(self, log: EventLog) -> None:
-        self.log = log
+    def __init__(self, log: EventLog, folder: Path | None = None) -> None:
+        self.log, self._folder = log, folder
         self._full_since = math.inf  # seconds of crawling
         self._disk_at = -math.inf  # likewise: when the free space was last looked at
         self._is_slow = self._is_low = False  # whether that was noted
 
     @classmethod
-    def of(cls, crawl: "Opened") -> "CrawlEvents":
-        options = crawl.options
-        if crawl.folder is not None:
-            begin_log(crawl.folder, options.log_format)
-        return cls(EventLog(crawl.folder, options.log_level, options.log_format, options.log_bytes))
+    def of(cls, options: CrawlOptions, folder: Path | None) -> "CrawlEvents":
+        """Return the events of a run with these options. `folder`: None for a crawl without one, which has no log."""
+        if folder is not None:
+            begin_log(folder, options.log_format)
+        return cls(EventLog(folder, options.log_level, options.log_format, options.log_bytes), folder)
 
     # ---- the run
 
-    def began(self, crawl: "Opened") -> None:
-        """Note the beginning of a run. Call it before the folder has the options of this run."""
-        if crawl.folder is None:
-            return
-        with closing(Reading(crawl.folder)) as reading:
+    def began(self, options: CrawlOptions) -> None:
+        """Note the beginning of the first run."""
+        seeds = options.seeds
+        text = f"the crawl began with {counted(len(seeds), 'seed')}, the first is {seeds[0] if seeds else 'missing'}"
+        self.log.note(
+            "info", "crawl_began", text, trapline=__version__, seeds=len(seeds), options=_differences(None, options)
+        )
+
+    def resumed(self, options: CrawlOptions, fetched: int) -> None:
+        """Note the beginning of a later run. Call it before the folder has the options of this run. `fetched`: pages of earlier runs."""
+        assert self._folder is not None
+        with closing(Reading(self._folder)) as reading:
             before = CrawlOptions.from_json(reading.meta()["options"])
-        options, seeds = crawl.options, crawl.options.seeds
-        if crawl.new:
-            text = (
-                f"the crawl began with {counted(len(seeds), 'seed')}, the first is {seeds[0] if seeds else 'missing'}"
-            )
-            self.log.note(
-                "info", "crawl_began", text, trapline=__version__, seeds=len(seeds), options=_differences(None, options)
-            )
-            return
-        fetched = crawl.state.tally.fetched
         text = f"the crawl continues after {counted(fetched, 'page')}"
         self.log.note("info", "crawl_resumed", text, trapline=__version__, pages=fetched)
         if changes := _differences(before, options):
@@ -94,12 +89,12 @@ class CrawlEvents:
 
     # ---- as time passes
 
-    def watch(self, crawl: "Opened", is_store_full: bool, seconds: float) -> None:
+    def watch(self, is_store_full: bool, seconds: float) -> None:
         """Note a slow store and a disk that is almost full, once each time. `seconds`: of crawling."""
         self._watch_store(is_store_full, seconds)
-        if crawl.folder is not None and seconds - self._disk_at >= _DISK_EVERY_S:
+        if self._folder is not None and seconds - self._disk_at >= _DISK_EVERY_S:
             self._disk_at = seconds
-            self._watch_disk(free_bytes(crawl.folder))
+            self._watch_disk(free_bytes(self._folder))
 
     def _watch_store(self, is_full: bool, seconds: float) -> None:
         if not is_full:

@@ -106,58 +106,82 @@ class FetchResults:
             return verdict
         if visit in self._out_of_band:
             return self._out_of_band_answered(visit, site, request, response, address)
-        now, features = self._world.now(), self._features
-        refetch, others = features.refetch, features.others
+        now = self._world.now()
+        refetch, program = self._features.refetch, self._scoring.program
         is_refetch = refetch is not None and refetch.is_refetch(request.page)
-        reads_lists = features.published_lists is not None and features.published_lists.reads(request.url)
-        verdict = judge(
-            response,
-            self._settings.agent,
-            self._settings.expanded_bytes,
-            now,
-            is_refetch and _CONDITION in request.request,
-            refetch is not None,
-            reads_lists,
-        )
+        verdict = self._judged(request, response, now, is_refetch)
         self._tally.in_flight -= 1
-        if verdict.ends_visit:
-            features.events.asked_to_wait(site, request.url, response.status, verdict.retry_after_s)
-        if 300 <= response.status < 400 and verdict.links:
-            self._redirected(request.url, verdict.links[0])
-        if self._scoring.program is not None:
+        self._note_verdict(site, request, response, verdict)
+        if program is not None:
             self._judge_quality(visit, site, request, response, address, verdict, is_refetch)
         found = _NO_LINKS
         if verdict.links:
             found = self._link_resolver.pages_of(request.url, verdict.base, verdict.links, now, wants_urls=is_refetch)
-        links, own_links = found.pages, found.own
-        if self._scoring.program is not None:
-            self._scoring.program.forget()
+        if program is not None:
+            program.forget()
         # Before the report, which may change the quality.
         is_new = verdict.result == FETCHED and not is_refetch
-        page_quality = self._scored(request, links) if is_new else 0.0
-        hrefs = list(verdict.links) if self._settings.keep_hrefs else ()
-        record = answer(visit, site, request, response, address, verdict, hrefs, own_links.tobytes())
-        if refetch is not None:
-            record = refetch.compared(record, verdict, response)
-        if others is not None and len(own_links) < len(links):
-            is_known = record.changed == 0 and not others.have_grown
-            record = record._replace(
-                elsewhere=AS_BEFORE if is_known else found.foreign,
-                further=np.array(list(found.further), "<i8").tobytes(),
-            )
-        self._report(visit, record, now, links, response.own_s, page_quality)
+        page_quality = self._scored(request, found.pages) if is_new else 0.0
+        record = self._record(visit, site, request, response, address, verdict, found)
+        self._report(visit, record, now, found.pages, response.own_s, page_quality)
         if record.result == FETCHED:
-            if others is not None and len(own_links) < len(links):
-                _send_links(others, request.page, found, is_refetch)
-            if reads_lists or features.signal_intake is not None or features.requisites is not None:
-                self._read_page(request, verdict, response, now)
+            if self._features.others is not None and found.has_foreign:
+                _send_links(self._features.others, request.page, found, is_refetch)
+            self._read_page(request, verdict, response, now)
         known_quality = page_quality if self.content is None else math.nan
         details = PageDetails(verdict.links, verdict.base, known_quality) if self._shows_pages else _NO_DETAILS
+        own_links = found.own
         if self.content is not None and is_new and not 300 <= response.status < 400:
             self.content.fetched(record, details, own_links)
         self.keep(record, is_refetch, details, own_links, page_quality)
         self._arrived()
         return verdict
+
+    def _judged(self, request: PageRequest, response: Response, now: float, is_refetch: bool) -> FetchVerdict:
+        return judge(
+            response,
+            self._settings.agent,
+            self._settings.expanded_bytes,
+            now,
+            is_refetch and _CONDITION in request.request,
+            self._features.refetch is not None,
+            self._reads_lists(request.url),
+        )
+
+    def _reads_lists(self, url: str) -> bool:
+        lists = self._features.published_lists
+        return lists is not None and lists.reads(url)
+
+    def _note_verdict(self, site: Site, request: PageRequest, response: Response, verdict: FetchVerdict) -> None:
+        """Note a site that gets too many requests, and a redirect, which may be that of a seed."""
+        if verdict.ends_visit:
+            self._features.events.asked_to_wait(site, request.url, response.status, verdict.retry_after_s)
+        if 300 <= response.status < 400 and verdict.links:
+            self._redirected(request.url, verdict.links[0])
+
+    def _record(
+        self,
+        visit: Visit,
+        site: Site,
+        request: PageRequest,
+        response: Response,
+        address: str,
+        verdict: FetchVerdict,
+        found: ResolvedLinks,
+    ) -> Fetched:
+        """Return the record of an answer, with what the refresher and the other partitions add to it."""
+        refetch, others = self._features.refetch, self._features.others
+        hrefs = list(verdict.links) if self._settings.keep_hrefs else ()
+        record = answer(visit, site, request, response, address, verdict, hrefs, found.own.tobytes())
+        if refetch is not None:
+            record = refetch.compared(record, verdict, response)
+        if others is not None and found.has_foreign:
+            is_known = record.changed == 0 and not others.have_grown
+            record = record._replace(
+                elsewhere=AS_BEFORE if is_known else found.foreign,
+                further=np.array(list(found.further), "<i8").tobytes(),
+            )
+        return record
 
     @property
     def _shows_pages(self) -> bool:

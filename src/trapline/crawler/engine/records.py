@@ -13,8 +13,8 @@ VISITS = "visits"  # why a site was abandoned: its visits failed
 BLOCKED = "blocked"  # why a site was abandoned: the user has blocked it
 BY_SETTINGS = "blocked by its settings"
 NOT_ABANDONED = ""  # in place of why a site was abandoned: it is not abandoned any more
-# Why a link was rejected (crawler/discovery/link_resolver.py). TOO_MANY: it comes after the first MOST_NEW new links of its page. FULL: its
-# site has KNOWN_PER_FETCHED times as many known pages as may be fetched.
+# Why a link was rejected (crawler/discovery/link_resolver.py). TOO_MANY: it comes after the first MOST_NEW new links of its page, or after
+# MOST_NEW_BYTES (link_urls.py there). FULL: its site has KNOWN_PER_FETCHED times as many known pages as may be fetched.
 TOO_MANY = "too many"
 FULL = "site full"
 

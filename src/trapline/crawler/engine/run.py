@@ -22,8 +22,8 @@ from trapline.crawler.engine.content_quality import ContentQuality, run_number
 from trapline.crawler.engine.crawl_events import CrawlEvents
 from trapline.crawler.engine.freed_memory import give_back_what_is_freed
 from trapline.crawler.engine.options import CrawlOptions
-from trapline.crawler.engine.other_partitions import Member, PartitionExchange
 from trapline.crawler.engine.page_stream import PageStream
+from trapline.crawler.engine.partition_member import Member, PartitionExchange
 from trapline.crawler.engine.records import Batch
 from trapline.crawler.engine.scope_change import ScopeChange
 from trapline.crawler.engine.status import BY_HAND, MAX_TIME, STOPPED, TERMINATED, CrawlStatus, interrupts
@@ -98,7 +98,7 @@ class LiveCrawl:
         self._stream = stream if handler is None else handler.stream
         self._leaves_signals = stream is not None  # to the program
         self._folder, self._show, self._member = crawl.folder, show, member
-        self._events = CrawlEvents.of(crawl)
+        self._events = CrawlEvents.of(crawl.options, crawl.folder)
         if handler is not None:
             handler.on_error = self._events.handler_error
         self._others: PartitionExchange | None = None
@@ -153,7 +153,10 @@ class LiveCrawl:
     async def _started_store(self, loop: asyncio.AbstractEventLoop) -> "Store | NoStore":
         if self._claim is None:
             return NoStore(loop, self._committed)
-        self._events.began(self._crawl)
+        if self._crawl.new:
+            self._events.began(self._options)
+        else:
+            self._events.resumed(self._options, self._state.tally.fetched)
         note_begin(self._claim, self._crawl.keys)
         settings = store_settings(self._options)
         try:
@@ -326,7 +329,7 @@ class LiveCrawl:
                 self._take_signals()
                 self._note_if_new()
                 self._cut_off(self._seconds())
-                self._events.watch(self._crawl, self._store.full, self._seconds())
+                self._events.watch(self._store.full, self._seconds())
                 if self._snapshots is not None and self._snapshots.is_due and not self._unsaved:
                     self._take_snapshot()
             self._show(self._status_reporter.status(self._seconds(), self._closing))

@@ -16,17 +16,18 @@ from trapline.crawler.engine.crawler import Crawler
 from trapline.crawler.engine.fetch_results import Features
 from trapline.crawler.engine.live import LiveWeb
 from trapline.crawler.engine.options import CrawlerSettings, CrawlOptions, Goals
-from trapline.crawler.engine.other_partitions import Exchanged, Member, OtherPartitions, PartitionExchange
+from trapline.crawler.engine.other_partitions import OtherPartitions
 from trapline.crawler.engine.page_quality import PageScoring, Scores, page_quality
+from trapline.crawler.engine.partition_member import Exchanged, Member, PartitionExchange
 from trapline.crawler.engine.records import Batch, PartitionTraffic
 from trapline.crawler.engine.referrers import Referrers
+from trapline.crawler.engine.snapshots import Snapshots
 from trapline.crawler.files import resume
-from trapline.crawler.files.checkpoint import Snapshots
 from trapline.crawler.files.event_log import HERITRIX
 from trapline.crawler.files.layout import DATABASE
 from trapline.crawler.files.opening import Opened
 from trapline.crawler.files.reading import Reading
-from trapline.crawler.inspect.database_reader import opened, scope
+from trapline.crawler.inspect.database_reader import open_database, scope
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch, Copies, ForbiddenPages
 from trapline.crawler.recrawl.published_lists import ListOptions, Offload, PublishedLists, Senders
 from trapline.crawler.recrawl.signal_intake import SignalIntake
@@ -228,7 +229,7 @@ def _link_resolver(
 def _scope(crawl: Opened) -> Scope:
     if crawl.folder is None:
         return crawl.options.scope_of_crawl(crawl.accept)
-    with closing(opened(crawl.folder)) as database:
+    with closing(open_database(crawl.folder)) as database:
         return scope(database, crawl.accept)
 
 

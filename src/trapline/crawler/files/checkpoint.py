@@ -8,7 +8,7 @@ database has not reached: their batches were never committed, and the resumed cr
 
 The last two snapshots that the database has reached are kept, so that one of them may be damaged. The log up to the
 older of the two is no longer needed (`tidy`). A resume removes a damaged snapshot; otherwise it would count as one of
-the two. `Snapshots` decides when a snapshot is taken.
+the two. crawler/engine/snapshots.py takes the snapshots of a running crawl.
 """
 
 import math
@@ -16,7 +16,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from trapline.crawler.discovery.seen import SeenTable
 from trapline.crawler.files.layout import SNAPSHOT
@@ -26,10 +26,6 @@ from trapline.output import sync
 from trapline.refresh.live.refresher import Refresher
 from trapline.refresh.policy import Policy
 from trapline.strategies import Strategy
-
-if TYPE_CHECKING:
-    from trapline.crawler.files.resume import CrawlState
-    from trapline.crawler.store.outbox import Outbox
 
 T = TypeVar("T")
 _KEPT = 2
@@ -128,13 +124,8 @@ def _is_snapshot(entry: Path) -> bool:
     return re.fullmatch("[1-9][0-9]{0,17}", entry.name) is not None and entry.is_dir()
 
 
-# ---- When a snapshot is due in a running crawl, and which logs can be deleted when the database has reached it.
-#
-# crawler/engine/run.py calls `Snapshots` at every tick and at every commit.
+# ---- When a snapshot is due.
 
-# An idle crawl writes some 300 bytes of log per second, a busy one some 300 per page. A snapshot is due after this many
-# bytes or after enough pages, whichever comes first.
-_MOST_LOG_BYTES = 256 << 20
 # The time of a snapshot grows with the number of known pages, about 80 bytes each. So in a large crawl the next one is due only after as
 # many fetches, or bytes of log, as are in proportion to it. All snapshots together then take time in proportion to the crawl.
 _KNOWN_PER_FETCH = 4
@@ -147,33 +138,3 @@ def is_due(fetches: int, log_bytes: int, known: int, most_fetches: int, most_log
     return fetches >= max(most_fetches, known // _KNOWN_PER_FETCH) or log_bytes >= max(
         most_log_bytes, known * _LOG_BYTES_PER_KNOWN
     )
-
-
-class Snapshots:
-    def __init__(self, folder: Path, state: "CrawlState", outbox: "Outbox", pages: int) -> None:
-        """`pages`: fetches between two snapshots, until many pages are known; a refetched page counts each time."""
-        self._folder, self._state, self._outbox, self._pages = folder, state, outbox, pages
-        self._last_fetches, self._last_log_bytes = self._fetches(), outbox.log_bytes  # at the last snapshot
-        self._newest = state.last_batch  # batch of the last snapshot; before the first one, last batch of earlier runs
-        outbox.forget = tidy(folder, state.last_batch)
-
-    @property
-    def is_due(self) -> bool:
-        fetches, log_bytes = self._fetches() - self._last_fetches, self._outbox.log_bytes - self._last_log_bytes
-        return is_due(fetches, log_bytes, self._state.frontier.pages, self._pages, _MOST_LOG_BYTES)
-
-    def take(self) -> None:
-        state = self._state
-        self._outbox.flush()
-        self._newest = self._outbox.number
-        save(self._folder, self._newest, state.frontier, state.seen, state.refresher)
-        self._last_fetches, self._last_log_bytes = self._fetches(), self._outbox.log_bytes
-
-    def committed(self, batch: int) -> None:
-        """Note that the database has reached this batch, and remove what is no longer needed."""
-        if batch == self._newest:
-            self._outbox.forget = tidy(self._folder, batch)
-
-    def _fetches(self) -> int:
-        tally = self._state.tally
-        return tally.fetched + tally.refetched + tally.redirects

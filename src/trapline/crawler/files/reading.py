@@ -1,8 +1,8 @@
-"""Read access to the database of a crawl.
+"""Read access to the database of a crawl, row by row: what a resume and the loop need, and those who read as they do.
 
-`status`, `explain`, `report`, a resume, and the loop, which looks up its pages, use it. This module never writes, and
-does not delay the store: long results are read in pieces, so that no read lasts long enough to keep SQLite from moving
-the write-ahead log into the database. Each read returns what is committed at that moment.
+This module never writes, and does not delay the store: long results are read in pieces, so that no read lasts long enough
+to keep SQLite from moving the write-ahead log into the database. Each read returns what is committed at that moment; for a
+whole database as of one moment, see crawler/inspect/database_reader.py.
 """
 
 import json

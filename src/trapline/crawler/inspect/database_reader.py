@@ -1,7 +1,8 @@
-"""Read-only access to a crawl's database: its options, its scope, and columns of numbers as arrays.
+"""A crawl's database as of one moment: its options, its scope, and columns of numbers as arrays.
 
-The audit, the summary, `report`, `status` and `explain` use it. This module writes nothing, holds no lock, and may be
-used while the crawl runs: SQLite shows each reader the last commit. It does not know how the store writes the folder.
+For programs that look at a crawl as a whole: the audit, the summary, `report`, `status`, `explain` and `export`. This module
+writes nothing, holds no lock, and may be used while the crawl runs: SQLite shows each transaction one commit. A resume and
+the loop read by crawler/files/reading.py, row by row. It does not know how the store writes the folder.
 """
 
 import json
@@ -27,7 +28,7 @@ Longs = NDArray[np.int64]
 _ROWS_AT_ONCE = 1_000_000
 
 
-def opened(folder: Path) -> sqlite3.Connection:
+def open_database(folder: Path) -> sqlite3.Connection:
     """Open the database of a crawl read-only, in a transaction, so that all reads see one moment.
 
     Raise `ConfigError` if there is no database that can be read.
@@ -97,7 +98,7 @@ def ended(folder: Path, finds_more: bool = False, handler: str | None = None, **
     `finds_more`: the resumed crawl would refetch pages, or its scope may be wider. `handler`: the one that it would get. None:
     its own, if it has one.
     """
-    with closing(opened(folder)) as database:
+    with closing(open_database(folder)) as database:
         kept = meta(database)
     summary = _whole_summary(folder, kept)
     if summary is None or _awaits_handler(folder, handler or CrawlOptions.from_json(kept["options"]).handler):

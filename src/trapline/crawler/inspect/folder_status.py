@@ -21,7 +21,7 @@ from trapline.crawler.engine.status import MOST_ROWS, signal_counts_of
 from trapline.crawler.files.layout import DATABASE
 from trapline.crawler.files.lock import holder
 from trapline.crawler.files.status_file import free_bytes, read_status
-from trapline.crawler.inspect.database_reader import meta, opened, options
+from trapline.crawler.inspect.database_reader import meta, open_database, options
 from trapline.crawler.inspect.summary import abandoned_sites_of, rejected_links_of, strategy_name
 from trapline.crawler.inspect.why_not_faster import why_not_faster
 from trapline.errors import ConfigError
@@ -74,7 +74,7 @@ class FolderStatus:
 
 
 def folder_status(folder: Path) -> FolderStatus:
-    with closing(opened(folder)) as database:
+    with closing(open_database(folder)) as database:
         kept, process, settings = meta(database), holder(folder), options(database)
         ended = kept.get("stopped_by")
         last, before = _progress(database, folder)

@@ -24,7 +24,7 @@ from trapline.crawler.engine.status import signal_counts_of, tally_of
 from trapline.crawler.files.handled import handled_files, handled_in
 from trapline.crawler.files.layout import SUMMARY
 from trapline.crawler.inspect.audit import Audit, audit
-from trapline.crawler.inspect.database_reader import meta, opened, options, scope
+from trapline.crawler.inspect.database_reader import meta, open_database, options, scope
 from trapline.crawler.store.database import PROCESSOR
 from trapline.fetch import failure
 from trapline.output import write_json
@@ -75,7 +75,7 @@ def write_summary(folder: Path) -> dict[str, Any]:
 
 def summary_in(folder: Path) -> dict[str, Any]:
     """Return the summary of the crawl in a folder, as of its last commit."""
-    with closing(opened(folder)) as database:
+    with closing(open_database(folder)) as database:
         return {**summary_of(database, audit(database)), **_handled(folder, options(database))}
 
 

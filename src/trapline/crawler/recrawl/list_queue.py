@@ -29,7 +29,7 @@ READ, PAGE, MISSING, NO_LIST, FULL = "read", "page", "missing", "no list", "site
 _MOST_SPEAKS_FOR = 2_000  # characters
 # Indexes and redirects from the first list to the last. sitemaps.org: an index lists no index; some do.
 MOST_LEVELS = 5
-MOST_OF_A_SITE = 1_000  # lists of one site; the known pages of a site are limited as well (link_resolver.py)
+MOST_OF_A_SITE = 1_000  # lists of one site; the known pages of a site are limited as well (discovery/link_resolver.py)
 TOO_MANY_LISTS = "too many lists"
 MOST_LINKED = 8  # of these, lists that pages of the site link to: a blog may have a feed of comments for each page
 

@@ -19,7 +19,7 @@ from trapline.api.simulation import simulate
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.files.layout import DATABASE
 from trapline.crawler.files.reading import HAS_LINKS
-from trapline.crawler.inspect.database_reader import opened, options
+from trapline.crawler.inspect.database_reader import open_database, options
 from trapline.dashboard.jobs import answer_with
 from trapline.errors import ConfigError
 from trapline.graph import Graph, load_graph, pagerank
@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 
 def quality(folder: str) -> dict[str, Any]:
     path = brought_up(Path(folder))
-    with closing(opened(path)) as database:
+    with closing(open_database(path)) as database:
         settings, fetched = options(database), _fetched(database)
         seconds = _seconds(database, fetched["started"])
     graph = load_graph(path / DATABASE)

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from trapline.crawler.inspect.database_reader import opened, options
+from trapline.crawler.inspect.database_reader import open_database, options
 from trapline.dashboard.jobs import answer_with
 from trapline.errors import ConfigError
 from trapline.parallel.folder.merged import brought_up
@@ -16,7 +16,7 @@ _MOST_TRUST = 200
 
 def refresh(folder: str) -> dict[str, Any]:
     path = Path(folder)
-    with closing(opened(brought_up(path))) as database:
+    with closing(open_database(brought_up(path))) as database:
         settings = options(database).refresh
         if settings is None:
             raise ConfigError(

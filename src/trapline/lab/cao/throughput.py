@@ -1,4 +1,4 @@
-"""Requests per connection (fig. 3) and processor time (fig. 5) in `cao`: live crawls on loopback (`live.py`)."""
+"""Requests per connection (fig. 3) and processor time (fig. 5) in `cao`: live crawls on loopback (`lab/live.py`)."""
 
 from collections.abc import Sequence
 

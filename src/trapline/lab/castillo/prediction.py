@@ -1,7 +1,7 @@
 """How well simulated crawls predict live ones in `thesis` (fig. 4.15): the order of the pages, and quality over time.
 
 The order is that of the live crawls of the other figures (`real_crawls.py`). For quality over time, simulator and test web have the same
-servers, with slow start, serial server time and a cost of closing (`live_servers.py`).
+servers, with slow start, serial server time and a cost of closing (`lab/live_servers.py`).
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The crawls of the real web in `castillo` and `thesis`, as live crawls of small webs on loopback (`live.py`).
+"""The crawls of the real web in `castillo` and `thesis`, as live crawls of small webs on loopback (`lab/live.py`).
 
 The papers' crawl took eight days; here an eighth of the time of a crawl is called a day. Delays and latencies are a few hundredths of
 a second, so that a crawl takes seconds.

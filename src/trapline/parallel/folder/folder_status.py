@@ -11,7 +11,7 @@ from typing import Any
 
 from trapline.crawler.engine.status import MOST_ROWS
 from trapline.crawler.files.lock import holder
-from trapline.crawler.inspect.database_reader import opened
+from trapline.crawler.inspect.database_reader import open_database
 from trapline.crawler.inspect.folder_status import (
     BROKEN_OFF,
     ENDED,
@@ -91,7 +91,7 @@ def _abandoned_sites(manifest: Manifest, parts: list[FolderStatus]) -> dict[str,
     """Return the number of abandoned sites by kind. If partitions share sites, only the merged database says which of them
     the whole crawl has abandoned; while there is none, or if it is damaged, a site counts for each partition that has abandoned it."""
     if shares_sites(manifest) and is_current(manifest):
-        with suppress(ConfigError, sqlite3.Error), closing(opened(manifest.folder)) as database:
+        with suppress(ConfigError, sqlite3.Error), closing(open_database(manifest.folder)) as database:
             return abandoned_sites_of(database)
     return _added(part.abandoned_sites for part in parts)
 

@@ -27,7 +27,7 @@ from trapline.crawler.engine.row_kinds import IS_FETCHED
 from trapline.crawler.files.layout import DATABASE, FORMAT, LATER_TABLES, connect, new_database, read_only
 from trapline.crawler.files.reading import HAS_LINKS
 from trapline.crawler.files.run_options import RUN, merged_actions
-from trapline.crawler.inspect.database_reader import meta, opened
+from trapline.crawler.inspect.database_reader import meta, open_database
 from trapline.crawler.store.database import INDEXES, PROCESSOR, SEED
 from trapline.errors import ConfigError
 from trapline.parallel.folder.link_policy import shares_hosts
@@ -221,7 +221,7 @@ def is_current(manifest: Manifest) -> bool:
     """Return whether the merged database has all batches of all partitions."""
     if not (manifest.folder / DATABASE).exists():
         return False
-    with closing(opened(manifest.folder)) as database:
+    with closing(open_database(manifest.folder)) as database:
         kept = meta(database)
     now = {part.name: _last_batch(part) for part in begun(manifest)}
     return kept["merged"] == json.dumps(now) and kept.get("stopped_by", "") == manifest.stopped_by

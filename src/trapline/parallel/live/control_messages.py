@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
-from trapline.crawler.engine.other_partitions import PartitionServices
+from trapline.crawler.engine.partition_member import PartitionServices
 from trapline.crawler.robots.site_robots import RobotsResponse
 from trapline.frontier import Frontier
 from trapline.frontier.core.arrivals import Arrivals

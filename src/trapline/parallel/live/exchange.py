@@ -18,8 +18,9 @@ from typing import Protocol
 
 import numpy as np
 
-from trapline.crawler.discovery.link_resolver import NO_FURTHER, LinkResolver
-from trapline.crawler.engine.other_partitions import Exchanged
+from trapline.crawler.discovery.foreign_links import NO_FURTHER
+from trapline.crawler.discovery.link_resolver import LinkResolver
+from trapline.crawler.engine.partition_member import Exchanged
 from trapline.crawler.engine.records import MessageBatch, PartitionTraffic, PendingLink
 from trapline.errors import ConfigError
 from trapline.frontier import Frontier

@@ -62,7 +62,7 @@ class FurtherLinkExchange:
 
     def sent(self, urls: Sequence[str], partition: int) -> None:
         """Note that a message batch for the partition, which owns the pages, has these URLs."""
-        self._link_resolver.sent(urls, partition)
+        self._link_resolver.foreign.sent(urls, partition)
 
     # ---- in
 

@@ -106,7 +106,7 @@ class Handover:
             self._hand_over(now)
             site_owners.size = self.size = site_owners.partitions
         if site_owners.has_grown:
-            self._link_resolver.leave(
+            self._link_resolver.foreign.leave(
                 site.id for site in self._link_resolver.sites if site_owners.where(site.origin) != site_owners.own
             )
             if self._requisites is not None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from trapline.crawler.control.action_handler import Counts
 from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.engine.crawler import Crawler
-from trapline.crawler.engine.other_partitions import Exchanged, Obey, PartitionServices
+from trapline.crawler.engine.partition_member import Exchanged, Obey, PartitionServices
 from trapline.crawler.engine.records import PartitionTraffic, PendingLink
 from trapline.crawler.engine.run import Show
 from trapline.crawler.engine.status import INTERRUPTED, CrawlStatus

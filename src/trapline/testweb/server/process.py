@@ -43,10 +43,6 @@ class Served:
         """The home page of each site."""
         return self.web.seed_urls
 
-    @property
-    def process_id(self) -> int:
-        return self._process.pid
-
     def log(self) -> RequestLog:
         """Return the log up to now."""
         assert self._process.stdin and self._process.stdout
