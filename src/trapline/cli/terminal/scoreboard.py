@@ -36,14 +36,11 @@ def _columns(records: "Records") -> list["Column"]:
     """Return all columns, the most important first. If the crawls fetched different pages, that is what they fetched."""
     from trapline.report.table import comparable
 
-    order, share, time, odd = list(_order(records)), list(_share(records)), list(_time(records)), list(_odd(records))
+    order, share, odd, cost = (list(some(records)) for some in (_order, _share, _odd, _cost))
     if comparable(records):
-        return [*order, *share, *time, *odd, *_cost(records)]
-    return [*share, *odd, *_without_best([*time, *order]), *_cost(records)]
-
-
-def _without_best(columns: Sequence["Column"]) -> list["Column"]:
-    return [replace(column, better=0) for column in columns]
+        return [*order, *share, _half_time(records), *_time(records), *odd, *cost]
+    others = [replace(column, better=0) for column in (*_time(records), *order)]
+    return [*share, *odd, *(column for column in others if not column.same), *cost]
 
 
 def grid_text(grid: "Grid") -> str:
@@ -113,10 +110,13 @@ def _share(records: "Records") -> Iterator["Column"]:
         yield _column(heading, [r.quality_fetched * 100 for r in records], "{:.1f}".format, 1)
 
 
+def _half_time(records: "Records") -> "Column":
+    half = [record.seconds_until["50%"] for record in records]
+    return _time_column(f"time to\n50 % of\n{_quality_name(records)}\n({{}})", half)
+
+
 def _time(records: "Records") -> Iterator["Column"]:
-    half, whole = [record.seconds_until["50%"] for record in records], [record.simulated_seconds for record in records]
-    yield _time_column(f"time to\n50 % of\n{_quality_name(records)}\n({{}})", half)
-    yield _time_column("time to\nthe end\nof crawl\n({})", whole)
+    yield _time_column("time to\nthe end\nof crawl\n({})", [record.simulated_seconds for record in records])
     if any(record.closeness is not None for record in records):
         yield _column("T* / T", [record.closeness for record in records], "{:.3f}".format, 1)
     if any(record.speed_up is not None for record in records):
@@ -147,15 +147,15 @@ def _notes(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
     if any(map(_marked, shown)):
         yield f"{BEST} best value of the column."
     if not comparable(records):
-        yield "The crawls fetched different pages, so columns about order and time have no best value."
+        yield "The crawls fetched different pages, so columns about their order and time have no best value."
+    elif any(record.quality_fetched < _ALL for record in records):
+        yield f"Time to 50 %: until the crawl has half of the {_quality_name(records)} that it has at its end."
     whose = "" if _same_pages(records) else f" of the pages of {records[0].name}"
     optimum = records[0].optimal_average_cumulative_pagerank
     yield f"Average cumulative PageRank: random order 0.5, optimum{whose} {optimum:.3f}."
     if records[0].quality != "PageRank":
         best = records[0].optimal_average_cumulative_quality
         yield f"Average cumulative quality: by {records[0].quality}, optimum{whose} {best:.3f}."
-    if any(record.quality_fetched < _ALL for record in records):
-        yield f"Time to 50 %: until the crawl has half of the {_quality_name(records)} that it has at its end."
     if any(column.name == "T* / T" for column in shown):
         yield "T* / T: optimal time / time taken; 1 if the link was always saturated."
     if any(column.name == "speed-\nup" for column in shown):
