@@ -16,18 +16,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from trapline.crawler.engine.records import CrawlProgress
-from trapline.crawler.engine.status import (
-    CRAWLING,
-    DRAINED,
-    MAX_BYTES,
-    MAX_PAGES,
-    MAX_TIME,
-    PAUSED,
-    PREPARING,
-    STOPPING,
-    CrawlStatus,
-    stopping,
-)
+from trapline.crawler.engine.status import CRAWLING, PAUSED, PREPARING, STOPPING, CrawlStatus, stopping
+from trapline.crawler.engine.stop_reasons import DRAINED, MAX_BYTES, MAX_PAGES, MAX_TIME
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel import MOST_PROCESSES
 from trapline.parallel.live.action_relay import ActionRelay

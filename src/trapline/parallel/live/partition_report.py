@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trapline.crawler.engine.records import CrawlProgress
-from trapline.crawler.engine.status import MOST_ROWS, CrawlStatus, Recent, RefetchCounts, SignalCounts, next_visit
+from trapline.crawler.engine.status import MOST_ROWS, CrawlStatus, Recent, RefetchCounts, next_visit
+from trapline.crawler.engine.tally import SignalCounts
 from trapline.crawler.files.handled import HandledCounts
 from trapline.crawler.speed.connection_states import CrawlSpeed
 from trapline.crawler.speed.connection_states import together as speed_together
