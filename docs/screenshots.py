@@ -49,7 +49,9 @@ def main() -> None:
         os.chdir(folder)
         trapline("warmup")
         trapline("graph generate --pages 100000 --sites 2000 --seed 1 -o large")
-        trapline("compare large breadth-first opic larger-sites-first crawl-ability --connections 10 --max-time 1h -o readme")
+        trapline(
+            "compare large breadth-first opic larger-sites-first crawl-ability --connections 10 --max-time 1h -o readme"
+        )
         shutil.copy("readme/quality-time.png", IMAGES / "compare.png")
         trapline("graph generate --pages 2000 --sites 40 --seed 1 -o web")
         with served_web():
@@ -58,7 +60,9 @@ def main() -> None:
         trapline("graph generate --pages 20000 --sites 120 --seed 2 -o wide")
         with served_web("wide --faults not-found=.03"):
             photograph_dashboard(browser)
-        trapline("compare web backlink-count opic larger-sites-first crawl-ability --connections 16 --max-pages 1000 -o compared")
+        trapline(
+            "compare web backlink-count opic larger-sites-first crawl-ability --connections 16 --max-pages 1000 -o compared"
+        )
         photograph(browser, Path("first/report.html"), IMAGES / "report.png", 1500, 1300)
         photograph(browser, Path("compared/compare.html"), IMAGES / "comparison.png", 1500, 1200)
 

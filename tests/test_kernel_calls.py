@@ -192,6 +192,24 @@ def test_an_error_of_python_code_in_a_rank_is_raised() -> None:
         of_rank(rank.address, 0)
 
 
+_ENDS = """
+from trapline.frontier import Frontier, Rules
+from trapline.strategies import load_strategy
+frontier = Frontier(load_strategy("breadth-first"), Rules(), 0)
+frontier.add_sites(500, 0.0, list(range(500)))
+frontier.add_pages([number % 500 for number in range(40_000)])
+frontier.discover(list(range(40_000)), 0.0)
+kept = [(number, str(number)) for number in range(40_000)]
+"""
+
+
+@compiled_only
+def test_a_process_that_has_called_kernels_ends_in_order() -> None:
+    """Python reads the definition of a function for as long as the function lives, which is until the process has ended."""
+    for _ in range(3):
+        assert subprocess.run([sys.executable, "-c", _ENDS], timeout=120).returncode == 0
+
+
 @compiled_only
 def test_an_error_of_a_kernel_keeps_no_memory() -> None:
     def blocks_after_errors() -> int:

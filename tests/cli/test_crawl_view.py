@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from trapline.cli.crawl import view as crawl_view
 from trapline.cli.crawl.view import drawn, line
 from trapline.crawler.engine.records import CrawlProgress
-from trapline.crawler.engine.status import RECENT_S, Counter, CrawlStatus, Recent, RefetchCounts, SignalCounts
+from trapline.crawler.engine.status import RECENT_S, Counter, CrawlStatus, Recent, RefetchCounts
+from trapline.crawler.engine.tally import SignalCounts
 from trapline.crawler.files.handled import HandledCounts
 from trapline.crawler.inspect.why_not_faster import SpeedAnswer
 

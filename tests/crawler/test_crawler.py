@@ -10,7 +10,7 @@ import pytest
 from tests.crawler.stage import A, B, Stage, links
 from tests.crawler.virtual import VirtualWorld, crawl_of, crawled
 from trapline.crawler.engine.options import Goals
-from trapline.crawler.engine.status import CrawlTally
+from trapline.crawler.engine.tally import CrawlTally
 from trapline.frontier import FETCHED, Rules
 from trapline.frontier.layout import WAITING
 from trapline.graph import Graph, generate

@@ -14,7 +14,8 @@ from tests.effort import slow
 from tests.testweb.changing import changing_web
 from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
 from trapline.crawler.engine.run import resume_crawl
-from trapline.crawler.engine.status import CrawlStatus, SignalCounts
+from trapline.crawler.engine.status import CrawlStatus
+from trapline.crawler.engine.tally import SignalCounts
 from trapline.crawler.files import resume
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.inspect.folder_status import folder_status

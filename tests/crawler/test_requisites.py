@@ -7,7 +7,7 @@ import pytest
 from tests.crawler.stage import A, B, Stage, Wire
 from trapline.crawler.engine.options import Goals
 from trapline.crawler.engine.records import VISITS, PageRequisite
-from trapline.crawler.engine.status import DRAINED, MAX_BYTES, MAX_PAGES
+from trapline.crawler.engine.stop_reasons import DRAINED, MAX_BYTES, MAX_PAGES
 from trapline.crawler.requisites import requisite_queue
 from trapline.crawler.requisites.page_requisites import MOST_LEVELS, PageRequisites
 from trapline.crawler.visits.extra_queue import MOST_REQUESTS, WAITING

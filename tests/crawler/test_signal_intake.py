@@ -20,7 +20,7 @@ import pytest
 from tests.crawler.stage import A, B, Stage, Wire
 from tests.effort import slow
 from trapline.crawler.engine.options import RefreshOptions
-from trapline.crawler.engine.status import SignalCounts
+from trapline.crawler.engine.tally import SignalCounts
 from trapline.crawler.files.layout import claim_new
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.recrawl import list_signals as list_signals_module

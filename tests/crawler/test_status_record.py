@@ -10,8 +10,9 @@ import pytest
 
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import CrawlProgress
-from trapline.crawler.engine.status import PREPARING, CrawlStatus, RefetchCounts, SignalCounts
+from trapline.crawler.engine.status import PREPARING, CrawlStatus, RefetchCounts
 from trapline.crawler.engine.status_reporter import StatusWriter, status_record
+from trapline.crawler.engine.tally import SignalCounts
 from trapline.crawler.files.handled import HandledCounts
 from trapline.crawler.files.status_file import StatusFile, read_status
 from trapline.crawler.inspect import why_not_faster

@@ -22,7 +22,7 @@ from trapline.crawler.engine.crawler import Crawler
 from trapline.crawler.engine.options import CrawlerSettings, Goals
 from trapline.crawler.engine.page_quality import PageScoring
 from trapline.crawler.engine.records import Batch, Fetched
-from trapline.crawler.engine.status import CrawlTally
+from trapline.crawler.engine.tally import CrawlTally
 from trapline.crawler.store.outbox import Outbox
 from trapline.crawler.visits.fetch_record import PageRequest
 from trapline.fetch import failure

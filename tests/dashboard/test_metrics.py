@@ -21,7 +21,7 @@ from tests.crawler.crawl_folder import simulated, write_crawl
 from tests.dashboard.dashboard_world import PAGES, made_folder, served, write
 from tests.hostile_text import HOSTILE
 from trapline.crawler.engine.row_kinds import IS_ERROR, KIND, REDIRECTS, RESULTS
-from trapline.crawler.engine.status import tally_of
+from trapline.crawler.engine.tally import tally_of
 from trapline.dashboard.fetch_histograms import BYTES, FetchHistograms, Histogram, is_error
 from trapline.dashboard.metrics import BUILD, COUNTERS, GAUGES, HISTOGRAMS, exposition, families
 from trapline.fetch import failure

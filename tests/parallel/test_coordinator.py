@@ -22,7 +22,8 @@ from trapline.parallel.live.action_relay import ActionRelay
 from trapline.parallel.live.control import WATCHER, WHERE, announced, ask
 from trapline.parallel.live.coordinator import COORDINATOR, Coordinator, CrawlLimits
 from trapline.parallel.live.page_budget import Holding
-from trapline.parallel.live.partition_report import PartitionCount, PartitionReport, Together
+from trapline.parallel.live.partition_report import PartitionReport, Together
+from trapline.parallel.live.termination import PartitionCount
 from trapline.parallel.transport import wire
 from trapline.parallel.transport.wire import Address, FrameKind, Pass, SecureStream, greet
 

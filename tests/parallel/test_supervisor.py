@@ -25,8 +25,9 @@ from trapline.parallel.live import coordinator, supervisor
 from trapline.parallel.live.control import WHERE
 from trapline.parallel.live.coordinator import RESIZED
 from trapline.parallel.live.page_budget import Holding
-from trapline.parallel.live.partition_report import NOTHING, PartitionCount, PartitionReport
+from trapline.parallel.live.partition_report import NOTHING, PartitionReport
 from trapline.parallel.live.supervisor import crawl_with, launched
+from trapline.parallel.live.termination import PartitionCount
 from trapline.parallel.live.worker import WorkerTask
 from trapline.parallel.partition import Partitioning
 from trapline.parallel.transport.wire import FrameKind, Pass, SecureStream, greet

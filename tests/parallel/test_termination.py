@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trapline.parallel.live.partition_report import PartitionCount, Termination
+from trapline.parallel.live.termination import PartitionCount, Termination
 
 # A world of partitions. Each partition has work, and message batches are in flight. In an event a partition works
 # (and may send), a batch arrives, or a partition answers the next count.

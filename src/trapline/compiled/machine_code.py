@@ -39,14 +39,14 @@ class _RaisedError(ctypes.Structure):
 _new_builtin = ctypes.pythonapi.PyCFunction_NewEx
 _new_builtin.argtypes = (ctypes.POINTER(_Method), ctypes.py_object, ctypes.py_object)
 _new_builtin.restype = ctypes.py_object
-_methods: list[_Method] = []  # Python keeps only their addresses
 
 
 def builtin(name: str, address: int, signature: Signature) -> Any:
     """Return the function of Python whose entry is at this address."""
+    # Python keeps only the address of the method, and reads it until the function is gone, also when the process ends. The function
+    # therefore owns it, as the last of its constants.
     method = _Method(name.encode(), address, _WITH_ARRAY_OF_ARGUMENTS, None)
-    _methods.append(method)
-    return _new_builtin(ctypes.byref(method), tuple(constants(signature)), None)
+    return _new_builtin(ctypes.byref(method), (*constants(signature), method), None)
 
 
 def constants(signature: Signature) -> Iterator[Any]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from trapline.crawler.engine.records import OUT_OF_BAND, ROBOTS_FILE
 from trapline.crawler.engine.row_kinds import FAILED, FETCHED, FORBIDDEN, IS_PAGE, REFUSED, RESULTS
-from trapline.crawler.engine.status import is_redirect
+from trapline.crawler.engine.tally import is_redirect
 from trapline.crawler.store.warc import base32
 from trapline.export.source import ExportSource, Row
 from trapline.fetch import failure

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from trapline.crawler.engine.options import CrawlOptions, live_rules
 from trapline.crawler.engine.run import open_crawl
-from trapline.crawler.engine.status import DRAINED, INTERRUPTED, MAX_PAGES, TERMINATED, CrawlStatus
+from trapline.crawler.engine.status import CrawlStatus
+from trapline.crawler.engine.stop_reasons import DRAINED, INTERRUPTED, MAX_PAGES, TERMINATED
 from trapline.errors import TraplineError
 from trapline.processor import ProcessorTime, processor_clock
 from trapline.testweb import RequestLog, ServedWeb, serve

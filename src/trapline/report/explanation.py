@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, SITE_FAILED, VISITS, AbandonedSite
-from trapline.crawler.engine.status import is_redirect
+from trapline.crawler.engine.tally import is_redirect
 from trapline.crawler.files.checkpoint import newest
 from trapline.crawler.files.lock import holder
 from trapline.crawler.files.reading import Reading

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from trapline.crawler.engine.status import ENDS
+from trapline.crawler.engine.stop_reasons import ENDS
 from trapline.crawler.inspect.broken_links import BrokenLinks, BrokenPage
 from trapline.report.breakdown_chart import breakdown_charts
 from trapline.report.chart import (

@@ -65,7 +65,7 @@ def _crawl_alone(urls: tuple[str, ...], requested: Requested, dashboard: Dashboa
         with until_begun():
             from trapline.cli.crawl.view import view
             from trapline.crawler.engine.run import run_crawl
-            from trapline.crawler.engine.status import signals_held
+            from trapline.crawler.engine.stop_reasons import signals_held
 
             if resume is not None:
                 code = ended_before(resume, given, raised_goals(given), changed_settings(given))

@@ -44,7 +44,7 @@ def say(summary: dict[str, Any], folder: Path, given: dict[str, Any]) -> int:
 
 def _exit_code(summary: dict[str, Any], folder: Path) -> int:
     """Return the exit code. If the crawl fetched nothing, print why."""
-    from trapline.crawler.engine.status import BY_HAND, UNREACHABLE
+    from trapline.crawler.engine.stop_reasons import BY_HAND, UNREACHABLE
 
     if summary["pages_fetched"] or summary["stopped_by"] in BY_HAND:
         return 0
@@ -65,7 +65,7 @@ def _why_nothing(summary: dict[str, Any]) -> str:
     >>> _why_nothing({**numbers, "abandoned_sites_by_kind": {"dns": 1}, "stopped_by": "drained"})
     '5 errors (connect), 1 site with no address, 1 page forbidden by robots.txt'
     """
-    from trapline.crawler.engine.status import UNREACHABLE
+    from trapline.crawler.engine.stop_reasons import UNREACHABLE
     from trapline.crawler.inspect.summary import ABANDONED
     from trapline.fetch import failure
 
@@ -103,7 +103,7 @@ def _print(lines: str, summary: dict[str, Any], given: dict[str, Any]) -> None:
 
 def closing_lines(summary: dict[str, Any], folder: Path) -> str:
     """Return the results of the crawl, and the commands to type next."""
-    from trapline.crawler.engine.status import BY_HAND
+    from trapline.crawler.engine.stop_reasons import BY_HAND
 
     return "\n".join(
         (
@@ -155,7 +155,7 @@ def stopped_by(why: str | None) -> str:
     >>> stopped_by("max-time"), stopped_by("drained")
     ('--max-time', 'nothing was left to fetch')
     """
-    from trapline.crawler.engine.status import ENDS
+    from trapline.crawler.engine.stop_reasons import ENDS
 
     return ENDS.get(why or "", why or "unknown reason")
 

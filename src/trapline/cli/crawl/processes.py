@@ -59,7 +59,7 @@ def crawl_in_parts(urls: tuple[str, ...], requested: Requested, dashboard: Dashb
     given = requested.given
     with _crawling(given["ray"], given["quiet"]) as crawl, ExitStack() as begun:
         with until_begun():
-            from trapline.crawler.engine.status import signals_held
+            from trapline.crawler.engine.stop_reasons import signals_held
 
             manifest = _resumed(given) if given["resume"] else _new(requested.options(urls), given)
             if isinstance(manifest, int):

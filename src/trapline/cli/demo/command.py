@@ -152,7 +152,7 @@ class _Crawls:
         """Crawl into a folder. Return whether the crawl was not interrupted."""
         from trapline.cli.crawl.view import view
         from trapline.crawler.engine.run import open_crawl
-        from trapline.crawler.engine.status import BY_HAND
+        from trapline.crawler.engine.stop_reasons import BY_HAND
 
         folder.parent.mkdir(exist_ok=True)
         options = _options(self._server, name, self._time_s, self._seed, self._output)

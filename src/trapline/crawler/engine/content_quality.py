@@ -15,7 +15,7 @@ from trapline.crawler.engine.crawl_events import CrawlEvents
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_stream import PageDetails, StreamedFetch
 from trapline.crawler.engine.records import Fetched
-from trapline.crawler.engine.status import CrawlTally
+from trapline.crawler.engine.tally import CrawlTally
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.quality.scorer_pool import Scored, ScorerPool
 from trapline.crawler.quality.unscored import unscored_in

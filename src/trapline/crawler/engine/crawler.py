@@ -20,7 +20,9 @@ from trapline.crawler.engine.fetch_results import Features, FetchResults
 from trapline.crawler.engine.options import CrawlerSettings
 from trapline.crawler.engine.page_quality import PageScoring
 from trapline.crawler.engine.records import NOT_ABANDONED, VISITS, AbandonedSite, CrawlProgress
-from trapline.crawler.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, UNREACHABLE, CrawlTally, next_visit
+from trapline.crawler.engine.status import next_visit
+from trapline.crawler.engine.stop_reasons import DRAINED, MAX_BYTES, MAX_PAGES, UNREACHABLE
+from trapline.crawler.engine.tally import CrawlTally
 from trapline.crawler.engine.world import Timer, World
 from trapline.crawler.store.outbox import Outbox
 from trapline.crawler.visits.extra_queue import ExtraSource

@@ -22,7 +22,8 @@ from trapline.crawler.engine.page_quality import PageScoring
 from trapline.crawler.engine.page_stream import PageDetails, PageStream
 from trapline.crawler.engine.records import AS_BEFORE, OUT_OF_BAND, RETURNED, SITE_FAILED, Fetched
 from trapline.crawler.engine.referrers import Referrers
-from trapline.crawler.engine.status import WORDS, CrawlTally, UnansweredSeeds
+from trapline.crawler.engine.tally import CrawlTally
+from trapline.crawler.engine.unanswered_seeds import WORDS, UnansweredSeeds
 from trapline.crawler.engine.world import World
 from trapline.crawler.recrawl.conditional_refetch import ConditionalRefetch
 from trapline.crawler.recrawl.published_lists import PublishedLists

@@ -15,7 +15,7 @@ from trapline.crawler.discovery.sites import Site, Sites
 from trapline.crawler.engine.crawler import Crawler
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_quality import Scores
-from trapline.crawler.engine.status import PROXY_LOST
+from trapline.crawler.engine.stop_reasons import PROXY_LOST
 from trapline.crawler.robots.cross_site import RobotsElsewhere
 from trapline.crawler.robots.site_robots import RobotsResponse
 from trapline.crawler.store.outbox import Outbox

@@ -22,7 +22,7 @@ import numpy as np
 
 from trapline.crawler.engine.records import OUT_OF_BAND, RETURNED, Fetched
 from trapline.crawler.engine.referrers import NO_PAGE, Referrers
-from trapline.crawler.engine.status import is_handed_over
+from trapline.crawler.engine.tally import is_handed_over
 from trapline.crawler.files.handled import HandledCounts, HandledMark
 from trapline.fetch.html.page import NO_LINKS, Links
 from trapline.frontier import FETCHED

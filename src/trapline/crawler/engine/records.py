@@ -198,7 +198,7 @@ class CrawlProgress(NamedTuple):
 
     at: float  # wall clock
     seconds: float  # of crawling, over all runs
-    pages: int  # status.py defines what counts as a page, as an error, and as a byte
+    pages: int  # tally.py defines what counts as a page, as an error, and as a byte
     errors: int
     bytes: int
     known: int  # pages

@@ -1,6 +1,6 @@
 """What a row of the table `fetch` is: its result, and in SQL whether it counts as a page, an error or a redirect (docs/crawl-summary.md).
 
-status.py counts records by the same rules while the crawl runs. Readers that must start fast import this module alone: it imports no
+tally.py counts records by the same rules while the crawl runs. Readers that must start fast import this module alone: it imports no
 compiled code.
 """
 

@@ -26,8 +26,9 @@ from trapline.crawler.engine.page_stream import PageStream
 from trapline.crawler.engine.partition_member import Member, PartitionExchange
 from trapline.crawler.engine.records import Batch
 from trapline.crawler.engine.scope_change import ScopeChange
-from trapline.crawler.engine.status import BY_HAND, MAX_TIME, STOPPED, TERMINATED, CrawlStatus, interrupts
+from trapline.crawler.engine.status import CrawlStatus
 from trapline.crawler.engine.status_reporter import StatusReporter, StatusWriter
+from trapline.crawler.engine.stop_reasons import BY_HAND, MAX_TIME, STOPPED, TERMINATED, interrupts
 from trapline.crawler.engine.wiring import built
 from trapline.crawler.files import resume
 from trapline.crawler.files.control_mailbox import STOP, Action

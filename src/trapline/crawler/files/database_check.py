@@ -9,7 +9,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from trapline.crawler.engine.status import tally_of
+from trapline.crawler.engine.tally import tally_of
 from trapline.crawler.files.check_results import Problem
 from trapline.crawler.files.layout import DATABASE
 

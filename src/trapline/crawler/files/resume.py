@@ -18,7 +18,7 @@ from trapline.crawler.discovery.seen import SeenTable
 from trapline.crawler.discovery.sites import Sites
 from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
 from trapline.crawler.engine.page_quality import Scores
-from trapline.crawler.engine.status import CrawlTally, tally_of
+from trapline.crawler.engine.tally import CrawlTally, tally_of
 from trapline.crawler.files import checkpoint
 from trapline.crawler.files.earlier_strategies import EarlierStrategies
 from trapline.crawler.files.earlier_strategies import strategy_of as strategy_of

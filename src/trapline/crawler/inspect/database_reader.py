@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from trapline.crawler.discovery.scope import Scope
 from trapline.crawler.engine.options import CrawlOptions
-from trapline.crawler.engine.status import DRAINED, MAX_BYTES, MAX_PAGES, MAX_TIME
+from trapline.crawler.engine.stop_reasons import DRAINED, MAX_BYTES, MAX_PAGES, MAX_TIME
 from trapline.crawler.files.handled import handled_files
 from trapline.crawler.files.layout import SUMMARY, connect
 from trapline.crawler.handler.unhandled import has_unhandled

@@ -17,7 +17,8 @@ from typing import Any
 from trapline.crawler.engine.options import RefreshOptions
 from trapline.crawler.engine.records import CrawlProgress
 from trapline.crawler.engine.row_kinds import IS_ERROR, IS_PAGE, KIND
-from trapline.crawler.engine.status import MOST_ROWS, signal_counts_of
+from trapline.crawler.engine.status import MOST_ROWS
+from trapline.crawler.engine.tally import signal_counts_of
 from trapline.crawler.files.layout import DATABASE
 from trapline.crawler.files.lock import holder
 from trapline.crawler.files.status_file import free_bytes, read_status

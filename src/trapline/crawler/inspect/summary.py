@@ -20,7 +20,7 @@ from trapline.crawler.discovery.scope import ACCEPT, DOMAIN, EXCLUDE, HOST, INCL
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import BLOCKED, FULL, RETURNED, TOO_MANY, VISITS
 from trapline.crawler.engine.row_kinds import EXTRAS, FORBIDDEN, IS_PAGE, KIND
-from trapline.crawler.engine.status import signal_counts_of, tally_of
+from trapline.crawler.engine.tally import signal_counts_of, tally_of
 from trapline.crawler.files.handled import handled_files, handled_in
 from trapline.crawler.files.layout import SUMMARY
 from trapline.crawler.inspect.audit import Audit, audit

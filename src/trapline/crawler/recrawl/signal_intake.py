@@ -16,7 +16,7 @@ from collections.abc import Callable, Container
 from contextlib import suppress
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
-from trapline.crawler.engine.status import SignalCounts
+from trapline.crawler.engine.tally import SignalCounts
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.recrawl.list_signals import ListSignals
 from trapline.crawler.recrawl.published_lists import ListOptions, Offloading, PublishedLists, Senders

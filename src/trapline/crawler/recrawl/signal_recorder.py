@@ -18,7 +18,7 @@ import numpy as np
 
 from trapline.crawler.discovery.link_resolver import LinkResolver
 from trapline.crawler.engine.records import ListedPage, SignalNoted
-from trapline.crawler.engine.status import SignalCounts, signal_counts_of
+from trapline.crawler.engine.tally import SignalCounts, signal_counts_of
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.store.outbox import Outbox
 from trapline.frontier import Frontier

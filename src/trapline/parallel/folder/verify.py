@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trapline.crawler.engine.records import ExchangeCounts
-from trapline.crawler.engine.status import INTERRUPTED, TERMINATED
+from trapline.crawler.engine.stop_reasons import INTERRUPTED, TERMINATED
 from trapline.crawler.files.check_results import Problem, Verified
 from trapline.crawler.files.database_check import integrity_problems
 from trapline.crawler.files.layout import DATABASE, connect

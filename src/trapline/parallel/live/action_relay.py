@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trapline.crawler.control.action_handler import CHANGE_SITES, ENDING, ActionHandler, Done
-from trapline.crawler.engine.status import TERMINATED
+from trapline.crawler.engine.stop_reasons import TERMINATED
 from trapline.crawler.files.control_mailbox import ADD_SEEDS, CONTINUE, PAUSE, STOP, Action
 from trapline.errors import ConfigError
 

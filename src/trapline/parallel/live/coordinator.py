@@ -16,32 +16,16 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from trapline.crawler.engine.records import CrawlProgress
-from trapline.crawler.engine.status import (
-    CRAWLING,
-    DRAINED,
-    MAX_BYTES,
-    MAX_PAGES,
-    MAX_TIME,
-    PAUSED,
-    PREPARING,
-    STOPPING,
-    CrawlStatus,
-    stopping,
-)
+from trapline.crawler.engine.status import CRAWLING, PAUSED, PREPARING, STOPPING, CrawlStatus, stopping
+from trapline.crawler.engine.stop_reasons import DRAINED, MAX_BYTES, MAX_PAGES, MAX_TIME
 from trapline.errors import ConfigError, InvariantError
 from trapline.parallel import MOST_PROCESSES
 from trapline.parallel.live.action_relay import ActionRelay
 from trapline.parallel.live.control import WATCHER
+from trapline.parallel.live.membership import Membership, send_order
 from trapline.parallel.live.page_budget import PageBudget
-from trapline.parallel.live.partition_report import (
-    NOTHING,
-    Membership,
-    PartitionReport,
-    Termination,
-    Together,
-    in_numbers,
-    send_order,
-)
+from trapline.parallel.live.partition_report import NOTHING, PartitionReport, Together, in_numbers
+from trapline.parallel.live.termination import Termination
 from trapline.parallel.transport.wire import Address, FrameKind, Pass, SecureStream, listen
 
 _ROUND_S = 0.5

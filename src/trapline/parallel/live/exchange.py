@@ -31,9 +31,9 @@ from trapline.parallel.folder.link_policy import LinkPolicy
 from trapline.parallel.live.control_messages import ControlMessages
 from trapline.parallel.live.further_links import FurtherLinkExchange
 from trapline.parallel.live.handover import Handover
-from trapline.parallel.live.partition_report import PartitionCount
 from trapline.parallel.live.pending_links import PendingLinks, ReadPendingLinks
 from trapline.parallel.live.site_owner import SiteOwners
+from trapline.parallel.live.termination import PartitionCount
 from trapline.parallel.transport.control_batches import decode as messages_in
 from trapline.parallel.transport.handover_batches import Contents, is_handover
 from trapline.parallel.transport.handover_batches import encode as encode_handover

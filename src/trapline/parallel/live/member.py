@@ -22,7 +22,8 @@ from trapline.crawler.engine.crawler import Crawler
 from trapline.crawler.engine.partition_member import Exchanged, Obey, PartitionServices
 from trapline.crawler.engine.records import PartitionTraffic, PendingLink
 from trapline.crawler.engine.run import Show
-from trapline.crawler.engine.status import INTERRUPTED, CrawlStatus
+from trapline.crawler.engine.status import CrawlStatus
+from trapline.crawler.engine.stop_reasons import INTERRUPTED
 from trapline.crawler.files.control_mailbox import Action
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.robots.site_robots import RobotsResponse

@@ -1,9 +1,9 @@
 """The report of a partition to its coordinator, and all reports added up: for termination, for the page budget, and for
 the user's view.
 
-This module knows the reports and their sums. The coordinator decides what follows from them."""
+This module knows the reports and their sums. The coordinator decides what follows from them.
+"""
 
-import json
 import math
 import time
 from collections import Counter
@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trapline.crawler.engine.records import CrawlProgress
-from trapline.crawler.engine.status import MOST_ROWS, CrawlStatus, Recent, RefetchCounts, SignalCounts, next_visit
+from trapline.crawler.engine.status import MOST_ROWS, CrawlStatus, Recent, RefetchCounts, next_visit
+from trapline.crawler.engine.tally import SignalCounts
 from trapline.crawler.files.handled import HandledCounts
 from trapline.crawler.speed.connection_states import CrawlSpeed
 from trapline.crawler.speed.connection_states import together as speed_together
@@ -19,120 +20,7 @@ from trapline.crawler.speed.pace import Pace, pace_together
 from trapline.crawler.speed.what_if import WhatIf, what_ifs_together
 from trapline.parallel.folder.merged import summed
 from trapline.parallel.live.page_budget import Holding
-from trapline.parallel.transport.wire import Address, FrameKind, SecureStream
-
-# ---- Membership: which partitions are connected, since when, and where the others reach them. The coordinator decides
-# what is sent.
-
-
-def send_order(line: SecureStream, **order: Any) -> None:
-    line.send(FrameKind.ORDER, json.dumps(order).encode())
-
-
-class Membership:
-    def __init__(self, members: frozenset[int]) -> None:
-        self.members = members
-        self.peers: dict[int, Address] = {}  # the last known address of each
-        self._lines: dict[int, SecureStream] = {}
-        self._since = dict.fromkeys(members, time.time())  # when each connected, or disconnected
-
-    @property
-    def absent(self) -> frozenset[int]:
-        return self.members - self._lines.keys()
-
-    def enter(self, line: SecureStream) -> None:
-        """Add the connection of a partition. It replaces an older connection of the same partition."""
-        before = self._lines.get(line.partition)
-        if before is not None:
-            before.close()
-        self._lines[line.partition] = line
-        self._since[line.partition] = time.time()
-
-    def leave(self, line: SecureStream) -> None:
-        if self._lines.get(line.partition) is line:
-            del self._lines[line.partition]
-            self._since[line.partition] = time.time()
-
-    def send_order_to_all(self, **order: Any) -> None:
-        for line in self._lines.values():
-            send_order(line, **order)
-
-    def send_order(self, partition: int, **order: Any) -> None:
-        """Send an order to a partition. Does nothing if the partition is not connected."""
-        if partition in self._lines:
-            send_order(self._lines[partition], **order)
-
-    def status_of(self, partition: int) -> dict[str, Any]:
-        """Return the state of a partition's connection, for `trapline parallel status`."""
-        host = self.peers[partition][0] if partition in self.peers else ""
-        here, since = partition in self._lines, self._since[partition]
-        return {"partition": partition, "alive": here, "since": since, "host": host}
-
-    def close(self) -> None:
-        for line in self._lines.values():
-            line.close()
-
-
-# ---- Termination: the crawl is complete if every partition is idle and every message batch that was made has arrived,
-# in two successive counts that agree. No clock is involved.
-#
-# One count is not enough, because it does not count all partitions at one moment: a partition that was counted as idle
-# can be woken by another one, and make a message batch that the count misses. In that case some number differs between
-# the two counts. (Four counters: Mattern 1987.)
-
-
-class PartitionCount(NamedTuple):
-    """The counters of a partition. They count what is on its disk, and never decrease."""
-
-    idle: bool  # nothing to fetch, nothing in flight, nothing that is not on disk
-    made: int  # message batches, to all partitions
-    arrived: int  # message batches, from all partitions
-
-
-class Termination:
-    """Counts of all partitions, round by round. The coordinator requests the counts."""
-
-    def __init__(self) -> None:
-        self.round = 0
-        self._members: frozenset[int] = frozenset()
-        self._counts: dict[int, PartitionCount] = {}
-        self._before: dict[int, PartitionCount] = {}
-
-    def begin(self, members: frozenset[int]) -> int:
-        """Begin a new round. Return its number, which answers must carry."""
-        whole = self._members == members and self._counts.keys() == members
-        self._before = self._counts if whole else {}
-        self.round, self._members, self._counts = self.round + 1, members, {}
-        return self.round
-
-    def note(self, member: int, round_: int, count: PartitionCount) -> None:
-        """Note an answer. Answers to earlier rounds are ignored."""
-        if round_ == self.round and member in self._members:
-            self._counts[member] = count
-
-    @property
-    def missing(self) -> frozenset[int]:
-        """Partitions that have not answered the round."""
-        return self._members - self._counts.keys()
-
-    @property
-    def is_whole(self) -> bool:
-        return not self.missing
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the crawl is complete, according to this round and the one before."""
-        return self.is_still and all(count.idle for count in self._counts.values())
-
-    @property
-    def is_still(self) -> bool:
-        """Whether every message batch has arrived and nothing has changed, according to this round and the one before."""
-        is_same = self.is_whole and bool(self._members) and self._counts == self._before
-        made, arrived = (sum(count[at] for count in self._counts.values()) for at in (1, 2))
-        return is_same and made == arrived
-
-
-# ---- reports
+from trapline.parallel.live.termination import PartitionCount
 
 Rows = Sequence[tuple[str, int]]
 NOTHING = CrawlProgress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)

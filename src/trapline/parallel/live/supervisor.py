@@ -22,8 +22,9 @@ import uvloop
 from trapline.crawler.control.action_handler import ActionHandler, tables_after
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.records import CrawlProgress
-from trapline.crawler.engine.status import INTERRUPTED, TERMINATED, CrawlStatus, interrupts
+from trapline.crawler.engine.status import CrawlStatus
 from trapline.crawler.engine.status_reporter import StatusWriter
+from trapline.crawler.engine.stop_reasons import INTERRUPTED, TERMINATED, interrupts
 from trapline.crawler.files.control_mailbox import Action
 from trapline.crawler.files.event_log import EventLog
 from trapline.crawler.files.layout import DATABASE

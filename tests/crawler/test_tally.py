@@ -20,7 +20,7 @@ from tests.effort import examples
 from trapline.crawler.engine.records import NOT_KNOWN, ROBOTS_FILE
 from trapline.crawler.engine.row_kinds import IS_HANDED_OVER
 from trapline.crawler.engine.run import LiveCrawl, resume_crawl
-from trapline.crawler.engine.status import CrawlTally, is_handed_over, is_page, is_redirect, tally_of
+from trapline.crawler.engine.tally import CrawlTally, is_handed_over, is_page, is_redirect, tally_of
 from trapline.crawler.files import resume
 from trapline.crawler.inspect.database_reader import open_database, options
 from trapline.crawler.inspect.folder_status import folder_status
