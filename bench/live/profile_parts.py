@@ -3,7 +3,7 @@
 py-spy samples the loop and the store of a crawl of the pages of `make bench-live`, or of a folder of real documents (--tree). A
 sample counts for the part that the innermost frame of Trapline belongs to. The shares of the samples are multiplied by the processor
 time per page of crawls that are not sampled. --against measures another installation beside this one, in turns, such as an earlier
-version in an environment of its own.
+version in an environment of its own. --processes 2 measures crawls by two processes beside crawls by one: what partitions cost.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -23,13 +24,15 @@ from processor import descendants, processor_s
 from run import Web, web_of
 
 _RATE = 400  # samples a second
-_FROM_S = 1.5  # after its start, a crawl has imported its modules and loaded its kernels
+_STORE = "trapline.crawler.store"
+_FROM_S = 0.5  # after the start of its store, a crawl has imported its modules and loaded its kernels
 _PARTS = (
     ("fetch/html/", "links of a page: tokenizer and rules"),
     ("fetch/urls", "URLs: joined and canonical"),
     ("fetch/", "requests and responses: connections, heads, bodies"),
     ("crawler/visits/judge", "judging a response"),
     ("crawler/visits/", "visits: pauses, limits, requests"),
+    ("parallel/", "exchange with other processes"),
     ("crawler/discovery/", "links: known ones looked up, new ones registered"),
     ("crawler/robots/", "robots.txt"),
     ("crawler/store/warc", "WARC records and compression"),
@@ -61,42 +64,63 @@ def part_of(stack: str) -> str:
     return _OTHER
 
 
-def start(command: list[str], web: Web, folder: Path) -> subprocess.Popen[bytes]:
+class Contender(NamedTuple):
+    """A column of the tables: an installation, and the number of processes that crawl."""
+
+    command: list[str]
+    processes: int = 1
+
+
+def start(one: Contender, web: Web, folder: Path) -> subprocess.Popen[bytes]:
     options = ["--delay", "0", "--connections", str(CONNECTIONS), "--allow-private", "--quiet"]
-    return subprocess.Popen([*command, "crawl", "--seeds", str(web.seeds), "-o", str(folder), *options])
+    options += ["--processes", str(one.processes)] if one.processes > 1 else []
+    return subprocess.Popen([*one.command, "crawl", "--seeds", str(web.seeds), "-o", str(folder), *options])
 
 
-def timed(command: list[str], web: Web) -> Crawled:
+def is_store(process: int) -> bool:
+    with suppress(OSError):
+        return _STORE in Path(f"/proc/{process}/cmdline").read_text().split("\0")
+    return False
+
+
+def timed(one: Contender, web: Web) -> Crawled:
     """Crawl without sampling."""
     with tempfile.TemporaryDirectory() as scratch:
-        crawler = start(command, web, Path(scratch) / "crawl")
-        last = Crawled(0.0, 0.0)
+        crawler = start(one, web, Path(scratch) / "crawl")
+        used: dict[bool, dict[int, float]] = {False: {}, True: {}}  # seconds by process: of stores, and of the others
         while crawler.poll() is None:
-            used = Crawled(processor_s(crawler.pid), sum(map(processor_s, descendants(crawler.pid))))
-            last = Crawled(*map(max, used, last))
+            for process in (crawler.pid, *descendants(crawler.pid)):
+                of = used[is_store(process)]
+                of[process] = max(processor_s(process), of.get(process, 0.0))
             time.sleep(0.05)
-    return Crawled(*(1e6 * value / web.pages for value in last))
+    return Crawled(*(1e6 * sum(used[kind].values()) / web.pages for kind in (False, True)))
 
 
-def sampled(command: list[str], web: Web, spy: str) -> tuple[Counter[str], Counter[str]]:
-    """Return the samples of loop and store."""
+def sampled(one: Contender, web: Web, spy: str) -> tuple[Counter[str], Counter[str]]:
+    """Return the samples of loops and stores."""
     with tempfile.TemporaryDirectory() as scratch:
-        crawler = start(command, web, Path(scratch) / "crawl")
+        crawler = start(one, web, Path(scratch) / "crawl")
+        while crawler.poll() is None and sum(map(is_store, descendants(crawler.pid))) < one.processes:
+            time.sleep(0.05)
         time.sleep(_FROM_S)
-        processes = [crawler.pid, *descendants(crawler.pid)[:1]]
-        files = [Path(scratch) / f"{number}.txt" for number in range(len(processes))]
+        every = [crawler.pid, *descendants(crawler.pid)]
+        stores = [process for process in every if is_store(process)]
+        loops = [process for process in every if process not in stores]
+        files = {process: Path(scratch) / f"{process}.txt" for process in every}
         spies = [
             subprocess.Popen(
                 [spy, "record", "-p", str(process), "-r", str(_RATE), "-d", "600", "-f", "raw", "-o", str(file)],
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-            for process, file in zip(processes, files, strict=True)
+            for process, file in files.items()
         ]
         crawler.wait()
-        for one in spies:
-            one.wait(60)
-        return counted(files[0]), counted(files[1])
+        for spying in spies:
+            spying.wait(60)
+        found = {process: counted(file) for process, file in files.items() if file.exists()}
+    of = {process: found.get(process, Counter()) for process in every}
+    return sum((of[process] for process in loops), Counter()), sum((of[process] for process in stores), Counter())
 
 
 def counted(file: Path) -> Counter[str]:
@@ -123,14 +147,17 @@ def print_table(title: str, names: list[str], columns: list[tuple[float, Counter
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--against", help="the command of another installation, such as old/.venv/bin/trapline")
+    options.add_argument("--processes", type=int, default=1, help="also crawl with this number of processes")
     options.add_argument("--spy", default="py-spy", help="the command of py-spy [py-spy]")
     options.add_argument("--repeats", type=int, default=3, help="number of rounds [3]")
     options.add_argument("--tree", type=Path, help="crawl the documents of this folder")
     options.add_argument("--sites", type=int, default=20, help="number of sites that --tree is served as [20]")
     args = options.parse_args()
     end_in_order()
-    commands = {"before": [args.against]} if args.against else {}
-    commands["now"] = trapline()
+    commands = {"before": Contender([args.against])} if args.against else {}
+    commands["one process" if args.processes > 1 else "now"] = Contender(trapline())
+    if args.processes > 1:
+        commands[f"{args.processes} processes"] = Contender(trapline(), args.processes)
     web_options = SimpleNamespace(tree=args.tree, sites=args.sites, pages_per_site=300, small=30)
     with tempfile.TemporaryDirectory() as scratch, web_of(web_options, Path(scratch)) as (webs, _):
         for command in commands.values():

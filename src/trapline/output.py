@@ -134,4 +134,4 @@ def _replacing(target: Path, partial: Path) -> Iterator[IO[bytes]]:
 
 
 def _unwritable(path: Path, error: OSError) -> ConfigError:
-    return ConfigError(f"cannot write {path}: {error.strerror or error}")
+    return ConfigError(f"cannot write {path}: {error.strerror or error}; give another path")

@@ -238,7 +238,7 @@ def test_a_seed_that_refuses_connections_is_reported_at_once_and_the_crawl_fails
 ) -> None:
     out, last = (
         tmp_path / "out",
-        "trapline: error: no page was fetched: {} (connection refused); check the address, then run",
+        "trapline: error: no page was fetched: {} (connection refused); check the address; another address needs another folder (-o)",
     )
     options = ["--backoff", "0", "--delay", "0.1", "--quiet" if quiet else "--plain"]
     assert run(["crawl", *HERE, *options, "-o", str(out)]) == 3

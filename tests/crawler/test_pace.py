@@ -125,6 +125,35 @@ def test_bandwidth_and_speed_limit_a_crawl_without_delays() -> None:
     assert pace(polite, options(), START._replace(pages=1, seconds=100.0)).limit == "delay"  # it has waited so far
 
 
+def test_a_crawl_faster_than_the_estimated_times_of_its_servers_goes_by_its_speed() -> None:
+    slow, given = loads((1_000, 10, 0.0, 0.0, 0.1, 0)), options(delay_s=0.0, pause_s=0.0)
+    assert pace(slow, given, START._replace(pages=100, seconds=4.0)).seconds == 100.0
+    fast = pace(slow, given, START._replace(pages=10_000, seconds=10.0))
+    assert (fast.limit, fast.seconds) == ("speed", 1.0)
+    polite = loads((1_000, 10, 15.0, 1.0, 0.0, 0))
+    assert pace(polite, options(), START._replace(pages=10_000, seconds=10.0)).limit == "delay"
+
+
+def test_a_pause_without_a_delay_is_the_limit_by_its_own_name() -> None:
+    found = pace(loads((100, 10, 0.0, 0.1, 0.0, 0)), options(delay_s=0.0, pause_s=0.1))
+    assert found.limit == "pause" and found.text.endswith("for 100 pages; if the site is yours, use --pause 0")
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 15.0])
+def test_the_times_of_a_server_are_those_that_were_measured(monkeypatch: pytest.MonkeyPatch, delay_s: float) -> None:
+    """Without what was assumed before the first measurement, and without a connection for each visit if it is kept."""
+    rules = Rules(delay_s=delay_s, ip_delay_s=0.0, per_connection=2)
+    stage = Stage(monkeypatch, [f"{A}/{number}" for number in range(9)], rules=rules)
+    stage.opens((200, {}, b""))
+    records = stage.frontier.site_records
+    expected_s = 0.8**3 * rules.first_response_s + (1 - 0.8**3) * 0.002
+    for name, value in (("response_s", expected_s), ("responses", 3), ("connection_s", expected_s), ("connections", 3)):
+        records[name][0] = value
+    found = site_loads(stage.frontier, stage.sites, 0.0, stage.web.now())
+    assert found.answer_s.tolist() == pytest.approx([0.002])
+    assert found.connection_s.tolist() == pytest.approx([0.002 if delay_s else 0.0])
+
+
 def test_there_is_no_pace_before_anything_is_known_that_takes_time() -> None:
     """No estimate of a site without a measured answer: it would be 1e-09 s."""
     unmeasured, given = [(1, 10, 0.0, 0.0, 0.0, at) for at in range(752)], options(delay_s=0.0, pause_s=0.0)

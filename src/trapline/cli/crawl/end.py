@@ -49,7 +49,8 @@ def _exit_code(summary: dict[str, Any], folder: Path) -> int:
     if summary["pages_fetched"] or summary["stopped_by"] in BY_HAND:
         return 0
     if summary["stopped_by"] == UNREACHABLE:
-        cure = f"check the address, then run: trapline crawl --resume {folder}"
+        again = f"if the server was down, run: trapline crawl --resume {folder}"
+        cure = f"check the address; another address needs another folder (-o); {again}"
     elif _UNAUTHORIZED in summary["statuses"]:
         cure = "the server asks for a password: give it with --credentials FILE in a new crawl"
     else:

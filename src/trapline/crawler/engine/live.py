@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from trapline.crawler.discovery.site_resolver import SiteResolver
 from trapline.crawler.discovery.sites import Site, Sites
 from trapline.crawler.engine.crawler import Crawler
-from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.options import KEPT_S, CrawlOptions
 from trapline.crawler.engine.page_quality import Scores
 from trapline.crawler.engine.stop_reasons import PROXY_LOST
 from trapline.crawler.robots.cross_site import RobotsElsewhere
@@ -34,8 +34,6 @@ from trapline.frontier import Frontier, Visit
 
 ACCEPT = "text/html,application/xhtml+xml,*/*;q=0.5"
 SWEEP_S = 0.25
-# A connection is kept between two visits if the delays are no longer than this: common servers close idle ones after 5 s or more.
-KEPT_S = 5.0
 MOST_PROXY_LOSSES = 3  # in a row; then the crawl stops
 PROXY_AUTHENTICATION = 407
 

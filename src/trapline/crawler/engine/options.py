@@ -26,6 +26,10 @@ def live_rules(**changes: Any) -> Rules:
     return Rules(**{"delay_s": DELAY_S, "per_connection": PER_CONNECTION, "pages_per_site": PAGES_PER_SITE, **changes})
 
 
+# A connection is kept between two visits if the delays are no longer than this: common servers close idle ones after 5 s or more.
+KEPT_S = 5.0
+
+
 @dataclass(frozen=True, slots=True)
 class RefreshOptions:
     """How fetched pages are fetched again."""

@@ -13,20 +13,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trapline.crawler.discovery.sites import Sites
-from trapline.crawler.engine.options import CrawlOptions
+from trapline.crawler.engine.options import KEPT_S, CrawlOptions
 from trapline.crawler.engine.records import CrawlProgress
-from trapline.frontier import Frontier
+from trapline.frontier import Frontier, Rules
 from trapline.frontier.layout import BY_BACKOFF, MOST_PER_VISIT, Array
 from trapline.units import byte_rate, counted, duration, three_digits
 
 # What limits a crawl. Names are part of `status --json`.
-DELAY, SITE_DELAY, CRAWL_DELAY, ADDRESS = "delay", "site-delay", "crawl-delay", "address"
+DELAY, PAUSE, SITE_DELAY, CRAWL_DELAY, ADDRESS = "delay", "pause", "site-delay", "crawl-delay", "address"
 CONNECTIONS, BANDWIDTH, ANSWERS, SPEED, BACKOFF = "connections", "bandwidth", "answers", "speed", "back-off"
 _LEAST_S = 5.0  # of a run, before its speed so far may be the limit
 _MOST_SITES = 10_000  # the pauses of robots.txt files are read if no more sites than this have waiting pages
-_POLITENESS = (DELAY, SITE_DELAY, CRAWL_DELAY, ADDRESS, BACKOFF)
-# The speed so far limits a crawl if the pages take this much longer than all other limits say. It fluctuates, most of all in crawls that
-# wait for delays.
+_POLITENESS = (DELAY, PAUSE, SITE_DELAY, CRAWL_DELAY, ADDRESS, BACKOFF)
+_ESTIMATED = (ANSWERS, CONNECTIONS)  # limits that follow from estimated times of servers, so that a crawl may be faster
+_LEAST_ANSWER_S = 1e-5
+# The speed so far is the limit of a crawl if the pages take this much longer than all other limits say, or if an estimate of the times of
+# servers is that wrong. It fluctuates, most of all in crawls that wait for delays.
 _CLEARLY_SLOWER = 1.5
 
 
@@ -57,8 +59,7 @@ class Pace(NamedTuple):
             if self.at_least
             else "about {}"
         )
-        hint = "; if the site is yours, use --delay 0" if self.limit == DELAY and self.sites == 1 else ""
-        hint = "; for sites of your own, use --delay 0" if self.limit == DELAY and self.sites > 1 else hint
+        hint = f"; {_hint(self.limit == DELAY, self.sites)}" if self.limit in (DELAY, PAUSE) else ""
         return f"{self._why()}: {times.format(duration(self.seconds))} for {counted(self.pages, 'page')}{hint}"
 
     def _why(self) -> str:
@@ -68,6 +69,7 @@ class Pace(NamedTuple):
         slowest = f"{sites}, {visits}" if self.sites == 1 else f"{slowest_site} gives {visits}"
         return {
             DELAY: slowest,
+            PAUSE: slowest,
             SITE_DELAY: f"{slowest} (its own settings)",
             CRAWL_DELAY: f"{slowest} (Crawl-delay of its robots.txt)",
             ADDRESS: f"{sites}; some share an address, which gives {visits} (--ip-delay)",
@@ -131,13 +133,16 @@ def site_loads(frontier: Frontier, sites: Sites, pause_s: float, now: float) -> 
     if len(chosen) <= _MOST_SITES:
         pauses = np.array([sites[site].pause_s for site in chosen.tolist()], np.float64)
     group = np.where(record["group"] >= 0, record["group"], -1 - chosen)
+    delay_s = np.where(np.isnan(own), delay_s, own)
+    connection_s = _measured(record["connection_s"], record["connections"], rules.first_connection_s, rules)
+    is_kept = np.maximum(delay_s, rules.address_delay_s) <= KEPT_S  # the next visit goes on with the same connection
     return SiteLoads(
         waiting[chosen].astype(np.float64),
         np.maximum(per_visit, 1).astype(np.float64),
-        np.where(np.isnan(own), delay_s, own),
+        delay_s,
         pauses,
-        np.where(record["responses"] > 0, record["response_s"], 0.0),
-        np.where(record["connections"] > 0, record["connection_s"], 0.0),
+        _measured(record["response_s"], record["responses"], rules.first_response_s, rules),
+        np.where(is_kept, 0.0, connection_s),
         np.maximum(record["ready_at"] - now, 0.0),
         group,
         *_own_settings(sites, chosen),
@@ -145,6 +150,15 @@ def site_loads(frontier: Frontier, sites: Sites, pause_s: float, now: float) -> 
         np.where(record["per_connection"] >= 0, per_visit, np.clip(record["requests"], 1, MOST_PER_VISIT)),
         np.isnan(own) & ~small,
     )
+
+
+def _measured(estimate_s: Array, measurements: Array, first_s: float, rules: Rules) -> Array:
+    """Return the mean of the measurements; 0: there are none. A moving average contains a share of the value that was assumed before the
+    first measurement, and a server on this machine answers in a hundredth of that."""
+    if rules.estimator == "average":
+        share = rules.alpha**measurements
+        estimate_s = np.maximum(estimate_s - share * first_s, _LEAST_ANSWER_S) / np.maximum(1.0 - share, 1e-9)
+    return np.where(measurements > 0, estimate_s, 0.0)
 
 
 def _own_settings(sites: Sites, chosen: Array) -> tuple[Array, Array]:
@@ -207,7 +221,8 @@ def pace_of(loads: SiteLoads, options: CrawlOptions, progress: CrawlProgress, ra
     }
     limit = max(limits, key=limits.__getitem__)
     speed = ran.pages / ran.seconds if ran.seconds > _LEAST_S and limit not in _POLITENESS else 0.0
-    if speed and wanted / speed > _CLEARLY_SLOWER * limits[limit]:
+    is_faster = limit in _ESTIMATED and speed * limits[limit] > _CLEARLY_SLOWER * wanted
+    if speed and (is_faster or wanted / speed > _CLEARLY_SLOWER * limits[limit]):
         limit, limits[SPEED] = SPEED, wanted / speed
     if limit == ANSWERS and not loads.answer_s[needs.slowest]:
         return None  # no answer of the slowest site is measured yet, and a time without it would be absurd
@@ -248,7 +263,9 @@ def _limit_of_sites(loads: SiteLoads, needs: _Needs, options: CrawlOptions) -> s
         return CRAWL_DELAY
     if waits_s <= 0.0 or 2.0 * waits_s < loads.seconds[at]:
         return ANSWERS
-    return SITE_DELAY if has_own_delay or has_own_pause else DELAY
+    if has_own_delay or has_own_pause:
+        return SITE_DELAY
+    return DELAY if loads.delay_s[at] > 0.0 else PAUSE
 
 
 def pace_together(paces: Sequence[Pace], goal: float, fetched: int) -> Pace | None:
@@ -268,6 +285,10 @@ def pace_of_waiting(
 ) -> Pace | None:
     """Return the pace of a crawl that is about to be resumed, after this number of pages and of bytes."""
     loads = site_loads(frontier, sites, options.pause_s, frontier.now)
+    # A back-off ends when a crawl is resumed.
+    loads = loads._replace(
+        opens_s=np.where(loads.backs_off, 0.0, loads.opens_s), backs_off=np.zeros_like(loads.backs_off)
+    )
     so_far = CrawlProgress(0.0, 0.0, fetched, 0, received, 0, 0, 0, 0, 0.0)
     return pace_of(loads, options, so_far, so_far) if len(loads.pages) else None
 
@@ -310,7 +331,7 @@ def _least_s(pages: int, k: int, delay_s: float, pause_s: float) -> float:
     return (visits - 1) * delay_s + (pages - visits) * pause_s
 
 
-def _hint(delay_s: float, sites: int | None) -> str:
+def _hint(has_delay: float, sites: int | None) -> str:
     """Return what the owner of the sites may do. Without a delay, a pause was given: by default it is not longer than the delay."""
     whose = "if the site is yours" if sites == 1 else "for sites of your own"
-    return f"{whose}, use --delay 0" if delay_s else f"{whose}, use --pause 0"
+    return f"{whose}, use --delay 0" if has_delay else f"{whose}, use --pause 0"

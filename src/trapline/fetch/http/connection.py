@@ -359,6 +359,15 @@ def _why_not_connected(error: Exception, tls: ssl.SSLContext | None) -> str:
     return CONNECT
 
 
+_NOT_TLS = (
+    "WRONG_VERSION_NUMBER",
+    "HTTP_REQUEST",
+    "UNKNOWN_PROTOCOL",
+    "PACKET_LENGTH_TOO_LONG",
+    "RECORD_LAYER_FAILURE",
+)
+
+
 def reason_of(error: Exception) -> str:
     """Return why a connection failed, in the words of the system.
 
@@ -369,6 +378,8 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate is not valid: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
+        if error.reason in _NOT_TLS:
+            return "the server does not speak TLS on this port; try http://"
         return f"no TLS connection: {error.reason or error}"
     number = getattr(error, "errno", None)
     return os.strerror(number).lower() if number else str(error) or type(error).__name__
