@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -280,3 +281,12 @@ def test_a_command_in_the_background_rewrites_no_line_of_its_terminal(group: str
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
     assert b"done" in shown and (b"progress" in shown) == is_shown
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_whose_streams_are_closed_runs(closed: str, tmp_path: Path) -> None:
+    graph = tmp_path / "graph"
+    words = [sys.executable, "-c", "from trapline.cli import main; main()", "graph", "generate", "--pages", "9"]
+    words += ["--sites", "3", "-o", str(graph)]
+    done = subprocess.run(f"{shlex.join(words)} {closed}", shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "defect" not in done.stderr and (graph / "graph.json").exists()

@@ -109,6 +109,24 @@ class _Guarded(io.TextIOWrapper):
         super().write(text)
 
 
+def open_closed_streams() -> None:
+    """Let stdin, stdout and stderr lead nowhere if the parent process has closed them: otherwise files and sockets that are opened
+    later would have their numbers, and messages would have no stream."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # has the lowest free number, which is this one
+            os.set_inheritable(number, True)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode)  # noqa: SIM115 - for the life of the process
+            setattr(sys, name, stream)
+            setattr(
+                sys, f"__{name}__", stream
+            )  # `guard_stderr` replaces the other reference, and a stream without one is closed
+
+
 def guard_stderr() -> None:
     """Escape what Python itself prints on stderr, too: uncaught exceptions, warnings, log lines of libraries."""
     if isinstance(sys.stderr, io.TextIOWrapper):

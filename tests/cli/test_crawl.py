@@ -238,7 +238,8 @@ def test_a_seed_that_refuses_connections_is_reported_at_once_and_the_crawl_fails
 ) -> None:
     out, last = (
         tmp_path / "out",
-        "trapline: error: no page was fetched: {} (connection refused); check the address; another address needs another folder (-o)",
+        "trapline: error: no page was fetched: {} (connection refused); check the address; another address needs another folder (-o);"
+        " if the server was down, run",
     )
     options = ["--backoff", "0", "--delay", "0.1", "--quiet" if quiet else "--plain"]
     assert run(["crawl", *HERE, *options, "-o", str(out)]) == 3

@@ -1,7 +1,9 @@
 """`trapline status` from a second terminal, for a crawl that runs, has ended, or was interrupted."""
 
 import json
+import os
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from tests.crawler.crawl_folder import BEGAN, simulated, write_crawl
 from trapline.cli import run
 from trapline.crawler.files.lock import take
+from trapline.crawler.files.status_file import StatusFile
 from trapline.crawler.inspect.folder_status import BROKEN_OFF, ENDED, RUNNING, folder_status
 from trapline.crawler.inspect.summary import write_summary
 
@@ -60,6 +63,59 @@ def test_a_crawl_runs_while_its_folder_is_locked_and_has_ended_if_a_stop_reason_
     assert f"--resume {folder}" in capsys.readouterr().out
     lock = take(folder)
     assert folder_status(folder).state == RUNNING
+    lock.release()
+
+
+def live_record(process: int, **progress: Any) -> dict[str, Any]:
+    """Return a record of live/status, of a crawl whose visits wait for robots.txt files."""
+    last = {
+        "at": BEGAN,
+        "seconds": 1.0,
+        "pages": 0,
+        "errors": 0,
+        "bytes": 0,
+        "known": 9,
+        "waiting": 0,
+        "sites": 9,
+        "active": 8,
+    }
+    return {
+        "at": time.time(),
+        "process": process,
+        "phase": "crawling",
+        "progress": {**last, "quality": 0.0, **progress},
+        "connections": {"limit": 8, "lately": {"robots": 8}},
+        "waiting": {"sites": 9},
+    }
+
+
+def test_the_progress_of_a_running_crawl_is_of_the_moment_of_the_sentence(folder: Path) -> None:
+    before, status, lock = folder_status(folder), StatusFile(folder), take(folder)
+    for seconds in (before.seconds + 1.0, 1.0):  # the database may be ahead, too
+        status.write(live_record(os.getpid(), seconds=seconds, pages=7))
+        found = folder_status(folder)
+        assert (found.seconds, found.pages, found.known, found.active) == (seconds, 7, 9, 8)
+        assert found.why_not_faster["sentence"] == "All 8 connections wait for the robots.txt of their sites."
+    status.close()
+    lock.release()
+    assert folder_status(folder).pages == before.pages  # what is committed
+
+
+def test_a_resumed_crawl_does_not_show_what_the_killed_one_did(folder: Path, capsys: Captured) -> None:
+    with sqlite3.connect(folder / "crawl.db") as database:
+        database.execute("delete from meta where key = 'stopped_by'")
+        database.execute("update progress set active = 8, known = known + 8")
+    status = StatusFile(folder)
+    status.write({**live_record(os.getpid() + 1), "at": time.time() - 100.0})
+    status.close()
+    killed = folder_status(folder)
+    assert (killed.state, killed.active) == (BROKEN_OFF, 0)
+    assert run(["status", str(folder)]) == 0
+    assert "held by visits that broke off" in capsys.readouterr().out
+    lock = take(folder)
+    resumed = folder_status(folder)
+    assert (resumed.pages, resumed.active) == (killed.pages, 0)
+    assert resumed.why_not_faster["sentence"] == "The crawl has not written its status yet."
     lock.release()
 
 

@@ -177,7 +177,15 @@ RUNNING: list[tuple[dict[str, Any], str, str]] = [
         "paused",
         "The crawl is paused, and sends no request.",
     ),
-    (record(phase=PREPARING, doing="reading"), "preparing", "The crawl is preparing its first visit: reading."),
+    (
+        record(phase=PREPARING, doing="reading", active=0, progress={"pages": 0}),
+        "preparing",
+        "The crawl is preparing its first visit: reading.",
+    ),
+    (record(phase=PREPARING, doing="reading"), "preparing", "The crawl is starting: reading."),
+    (record(fetching=45, robots=1, store=18, ready_addresses=9), "connections", "46 of 64 connections are in use"),
+    (record(paused=60, robots=4), "starting", "The crawl has just been continued after a pause"),
+    (record(paused=30, fetching=34, ready_addresses=9), "connections", "34 of 64 connections are in use"),
     (record(phase=STOPPING, doing="stopping (max-time)"), "stopped", "The crawl is ending: stopping (max-time)."),
     (record(phase=CLOSING, doing="closing: writing"), "stopped", "The crawl is ending: writing."),
 ]

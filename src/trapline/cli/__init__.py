@@ -16,7 +16,7 @@ import click
 
 from trapline.cli.lazy import Lazy, LazyGroup
 from trapline.cli.terminal.errors import INTERRUPTED, complain
-from trapline.terminal import guard_stderr
+from trapline.terminal import guard_stderr, open_closed_streams
 
 COMMANDS = {
     "demo": Lazy("trapline.cli.demo.command:demo", "Compare four strategies live, on a generated web."),
@@ -75,6 +75,7 @@ def trapline() -> None:
 
 
 def main() -> None:
+    open_closed_streams()
     guard_stderr()
     code = run(sys.argv[1:])
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -81,11 +81,13 @@ def _lines(found: "FolderStatus", folder: Path) -> Iterator[str]:
 
 def _rest(found: "FolderStatus") -> str:
     """Return the number of pages that neither wait nor were fetched: visits hold them, or they brought no page."""
-    from trapline.crawler.inspect.folder_status import RUNNING
+    from trapline.crawler.inspect.folder_status import BROKEN_OFF, RUNNING
 
     rest = found.known - found.pages - found.waiting
-    held = "held by visits under way, or without a page" if found.state == RUNNING else "without a page"
-    return f", {rest:,} {held}" if rest > 0 else ""
+    held = {RUNNING: "held by visits under way, or ", BROKEN_OFF: "held by visits that broke off, or "}.get(
+        found.state, ""
+    )
+    return f", {rest:,} {held}without a page" if rest > 0 else ""
 
 
 def _speed_answer(found: "FolderStatus") -> Iterator[str]:

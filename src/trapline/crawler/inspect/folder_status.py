@@ -1,7 +1,8 @@
 """The status of a crawl, read from its folder alone: for `trapline status` from a second terminal, while it runs or afterwards.
 
 Except for the abandoned sites, only the last rows of each table are read, so that a query every second costs even a large
-crawl almost nothing. Only committed data are seen: a running crawl is about a second ahead.
+crawl almost nothing. The progress of a running crawl is that of live/status, so that it fits the sentence why the crawl is not faster,
+which follows from the same record. Everything else is committed data: a running crawl is about a second ahead.
 """
 
 import json
@@ -47,8 +48,8 @@ class FolderStatus:
     stopped_by: str | None
     strategy: str
     connections: int  # r
-    at: float  # wall-clock time of the last commit
-    age_s: float  # time since the last commit
+    at: float  # wall-clock time of the numbers: the last commit, or the last record of live/status if the crawl runs
+    age_s: float  # time since then
     seconds: float
     pages: int
     pages_per_second: float
@@ -78,7 +79,8 @@ def folder_status(folder: Path) -> FolderStatus:
     with closing(open_database(folder)) as database:
         kept, process, settings = meta(database), holder(folder), options(database)
         ended = kept.get("stopped_by")
-        last, before = _progress(database, folder)
+        record = live_record(folder, process)
+        last, before = _progress(database, folder, record)
         passed = max(last.seconds - before.seconds, 1e-9)
         signals = signal_counts_of(database)
         return FolderStatus(
@@ -99,7 +101,7 @@ def folder_status(folder: Path) -> FolderStatus:
             known=last.known,
             waiting=last.waiting,
             sites=last.sites,
-            active=last.active,
+            active=last.active if record is not None else 0,  # a killed crawl has no visits
             quality=last.quality,
             quality_source=settings.quality,
             busiest=_busiest(database, last.at),
@@ -110,28 +112,38 @@ def folder_status(folder: Path) -> FolderStatus:
             refetches_per_second_now=_refetched(database, last.at) / LATELY_S if settings.refresh else 0.0,
             signals=signals.signals,
             access_counts=signals.access_counts,
-            pace=_pace(kept, folder) if process is not None else None,
-            why_not_faster=speed_answer(folder, json.loads(kept["options"]), process is not None, ended),
+            pace=_pace(kept, record) if process is not None else None,
+            why_not_faster=speed_answer(folder, json.loads(kept["options"]), process, ended),
         )
 
 
-def _pace(kept: Mapping[str, str], folder: Path) -> dict[str, Any] | None:
+def live_record(folder: Path, process: int | None) -> dict[str, Any] | None:
+    """Return the last record of live/status, if the process that crawls now has written it. A killed crawl leaves its last record."""
+    found = read_status(folder) if process is not None else None
+    return found if found and found.get("process") == process else None
+
+
+def _pace(kept: Mapping[str, str], record: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the pace that belongs to the rest of live/status, or else the last one in the database."""
-    latest = (read_status(folder) or {}).get("pace")
-    return latest or (json.loads(kept["pace"]) if "pace" in kept else None)
+    return (record or {}).get("pace") or (json.loads(kept["pace"]) if "pace" in kept else None)
 
 
-def speed_answer(folder: Path, options: Mapping[str, Any], is_running: bool, stopped_by: str | None) -> dict[str, Any]:
-    """Return why the crawl is not faster, as JSON has it."""
-    status, state = read_status(folder), RUNNING if is_running else ENDED if stopped_by else BROKEN_OFF
-    age_s = time.time() - status.get("at", 0.0) if status else 0.0
-    if not is_running:
-        status = {**(status or {}), "stopped_by": stopped_by}
+def speed_answer(
+    folder: Path, options: Mapping[str, Any], process: int | None, stopped_by: str | None
+) -> dict[str, Any]:
+    """Return why the crawl is not faster, as JSON has it. `process`: that which crawls; None: the crawl is not running."""
+    if process is None:
+        status, state = {**(read_status(folder) or {}), "stopped_by": stopped_by}, ENDED if stopped_by else BROKEN_OFF
+    else:
+        status, state = live_record(folder, process) or {}, RUNNING
+    age_s = time.time() - status.get("at", 0.0)
     return why_not_faster(status, options, free_bytes(folder), state, age_s).as_json()
 
 
-def _progress(database: sqlite3.Connection, folder: Path) -> tuple[CrawlProgress, CrawlProgress]:
-    """Return the latest progress, and that of some seconds of crawling before."""
+def _progress(
+    database: sqlite3.Connection, folder: Path, record: Mapping[str, Any] | None
+) -> tuple[CrawlProgress, CrawlProgress]:
+    """Return the latest progress, and that of some seconds of crawling before. `record`: of live/status, if the crawl runs."""
     rows = database.execute("select * from progress order by rowid desc limit 100").fetchall()
     if not all(isinstance(value, int | float) for row in rows for value in row):
         problem = "its table progress has values that are not numbers"
@@ -139,6 +151,9 @@ def _progress(database: sqlite3.Connection, folder: Path) -> tuple[CrawlProgress
             f"{folder / DATABASE}: is damaged: {problem}; check the folder with: trapline verify {folder}"
         )
     recent = [*map(CrawlProgress._make, rows), CrawlProgress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)]
+    if record is not None:
+        live = CrawlProgress(**record["progress"])
+        recent = [live, *(progress for progress in recent if progress.seconds < live.seconds)]
     last, *others = recent
     lately = [progress for progress in others if progress.seconds >= last.seconds - LATELY_S]
     return last, (lately or others or recent)[-1 if lately else 0]

@@ -111,7 +111,8 @@ class Situation:
         return "Both connections" if all_of_them == 2 else f"All {all_of_them:,} connections"
 
     def share(self, *states: str) -> float:
-        return sum(self.shares[name] for name in states) / max(self.limit, 1)
+        """Return the share of the connections in these states. Connections that were paused seconds ago do not count."""
+        return sum(self.shares[name] for name in states) / max(self.limit - self.shares["paused"], 1)
 
 
 _Answer = tuple[str, str] | None
@@ -162,7 +163,9 @@ def _why_not_crawling(found: Situation, disk_free: int, age_s: float) -> _Answer
     if status.get("paused") or phase == "paused":
         return PAUSED, "The crawl is paused, and sends no request."
     if phase == "preparing":
-        return PREPARING, f"The crawl is preparing its first visit: {doing or 'it has just begun'}."
+        has_begun = found.number("pages") or found.number("active")  # in another run, or another partition
+        what = "starting" if has_begun else "preparing its first visit"
+        return PREPARING, f"The crawl is {what}: {doing or 'it has just begun'}."
     if disk_free < _LEAST_DISK:
         return DISK, f"Only {bytes_shown(disk_free)} are free on the disk, and the crawl ends when the disk is full."
     return _why_done(found)
@@ -173,6 +176,8 @@ def _why_done(found: Situation) -> _Answer:
     goal = found.status.get("goal")
     if goal is not None and goal - found.number("pages") <= found.number("active"):
         return GOAL, "The last pages of --max-pages are being fetched."
+    if 2 * found.shares["paused"] > found.limit:  # a mean over seconds
+        return STARTING, "The crawl has just been continued after a pause: the first visits are on their way."
     if found.count("sites") or found.connections.get("lately") is None:
         return None
     if found.number("waiting"):  # the sites were counted up to a second ago
@@ -205,8 +210,8 @@ def _why_held_up(found: Situation) -> _Answer:
 
 
 def _why_busy(found: Situation) -> _Answer:
-    """Return what limits a crawl that uses most of its connections, or None."""
-    if found.share(*_IN_USE) < 0.8 or found.share("robots") > 0.6:
+    """Return what limits a crawl that uses most of its connections, or None. A few of them may wait for the crawl itself."""
+    if found.share(*_IN_USE, "store", "handler") < 0.8 or found.share("robots") > 0.6:
         return None
     loop = (found.status.get("processor") or {}).get("loop") or 0.0
     if loop >= _BUSY_LOOP:

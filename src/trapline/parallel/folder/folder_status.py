@@ -59,6 +59,9 @@ def status_of_folder(folder: Path) -> FolderStatus:
 def _together(manifest: Manifest, parts: list[FolderStatus]) -> FolderStatus:
     process, stopped_by = holder(manifest.folder), manifest.stopped_by or None
     sums = {name: sum(getattr(part, name) for part in parts) for name in _SUMS}
+    sums["connections"] += manifest.options.connections * (
+        manifest.sizes[-1] - len(parts)
+    )  # of those that have not begun
     seconds = max(part.seconds for part in parts)
     errors = sorted((error for part in parts for error in part.last_errors), key=lambda error: -error.at)
     return replace(
@@ -76,7 +79,7 @@ def _together(manifest: Manifest, parts: list[FolderStatus]) -> FolderStatus:
         rejected_links=_added(part.rejected_links for part in parts),
         refresh=refresh_summary(manifest.options.refresh) if manifest.options.refresh else None,
         pace=_pace(manifest, parts) if process is not None else None,
-        why_not_faster=speed_answer(manifest.folder, asdict(manifest.options), process is not None, stopped_by),
+        why_not_faster=speed_answer(manifest.folder, asdict(manifest.options), process, stopped_by),
         **sums,
     )
 
