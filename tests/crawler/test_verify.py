@@ -417,10 +417,10 @@ def test_a_failed_repair_is_reported_and_the_others_continue(folder: Path, monke
 def test_text_in_place_of_a_number_is_named(folder: Path, capsys: Captured) -> None:
     change(folder, "update progress set pages = 'many' where rowid = (select max(rowid) from progress)")
     (problem,) = verify(folder).problems
-    assert "1 values of progress.pages are not numbers" in problem.what
+    assert "1 values of progress.pages are not finite numbers" in problem.what
     assert cli.run(["verify", str(folder)]) == 1
     assert cli.run(["status", str(folder)]) == 2
-    assert "its table progress has values that are not numbers" in capsys.readouterr().err
+    assert "its table progress has values that are not finite numbers" in capsys.readouterr().err
 
 
 def test_a_report_leaves_out_pages_of_a_missing_site(folder: Path) -> None:
@@ -521,6 +521,38 @@ def test_a_database_that_cannot_be_opened_is_refused_by_other_commands(folder: P
     for command in (["crawl", "--quiet", "--resume"], ["status"], ["report"]):
         assert cli.run([*command, str(folder)]) == 2
         assert "malformed; restore it from a copy" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("delete from meta where key = 'options'", "options cannot be read"),
+        ("update meta set value = '{}' where key = 'options'", "options cannot be read"),
+        ("update meta set value = '[]' where key = 'options'", "options cannot be read"),
+        ("update meta set value = 'x' where key = 'options'", "options cannot be read"),
+        ("delete from cdxj", "cdxj has no row"),
+        ("update fetch set started = 1e308 * 10", "fetch.started are not finite numbers"),
+        ("update progress set seconds = 1e999", "progress.seconds are not finite numbers"),
+        ("update page set url = cast(x'ff' as text) where id = 3", "cannot be read"),
+        ("drop table fetch", "no such table: fetch"),
+        ("drop table robots", "no such table: robots"),
+        ("drop table cdxj", "no such table: cdxj"),
+    ],
+)
+def test_contents_that_no_crawl_writes_are_damage(folder: Path, capsys: Captured, statement: str, said: str) -> None:
+    with closing(sqlite3.connect(folder / "crawl.db", isolation_level=None)) as database:
+        database.execute(statement)
+    for arguments in ([], ["--repair"]):
+        assert cli.run(["verify", str(folder), "--quiet", *arguments]) == 1
+        assert said in capsys.readouterr().out
+    assert cli.run(["status", str(folder)]) in (0, 2)
+
+
+@pytest.mark.parametrize("bytes_", [b"", b"not a database at all" * 100])
+def test_a_database_that_is_none_beside_archives_is_damage(folder: Path, capsys: Captured, bytes_: bytes) -> None:
+    (folder / "crawl.db").write_bytes(bytes_)
+    assert cli.run(["verify", str(folder), "--repair"]) == 1
+    assert "too damaged to be opened" in capsys.readouterr().out
 
 
 def test_a_folder_that_is_being_crawled_or_has_no_crawl_is_refused(

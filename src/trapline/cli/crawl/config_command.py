@@ -37,7 +37,7 @@ def config(urls: tuple[str, ...], requested: Requested) -> None:
         from trapline.crawler.files.reading import Reading
 
         reading = Reading(Path(urls[0]))
-        options = CrawlOptions.from_json(reading.meta()["options"])
+        options = CrawlOptions.from_json(reading.meta().get("options", ""))
         reading.close()
         seeds, values = options.seeds, {**requested.given, **_values(options)}
         sites = as_tables(options.sites)

@@ -56,7 +56,7 @@ class CrawlEvents:
         """Note the beginning of a later run. Call it before the folder has the options of this run. `fetched`: pages of earlier runs."""
         assert self._folder is not None
         with closing(Reading(self._folder)) as reading:
-            before = CrawlOptions.from_json(reading.meta()["options"])
+            before = CrawlOptions.from_json(reading.meta().get("options", ""))
         text = f"the crawl continues after {counted(fetched, 'page')}"
         self.log.note("info", "crawl_resumed", text, trapline=__version__, pages=fetched)
         if changes := _differences(before, options):

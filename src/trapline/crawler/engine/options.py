@@ -149,9 +149,12 @@ class CrawlOptions:
     @classmethod
     def from_json(cls, text: str) -> "CrawlOptions":
         try:
-            values = _known(cls, json.loads(text))
-        except ValueError as error:
-            raise ConfigError(f"the crawl's options cannot be read: {error}; restore crawl.db from a copy") from None
+            return cls._from_values(_known(cls, json.loads(text)))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise ConfigError(f"the crawl's options cannot be read: {error!r}; restore crawl.db from a copy") from None
+
+    @classmethod
+    def _from_values(cls, values: dict[str, Any]) -> "CrawlOptions":
         values["rules"] = Rules(**_known(Rules, values["rules"]))
         values["limits"] = Limits(**_known(Limits, values["limits"]))
         if values.get("refresh") is not None:

@@ -19,7 +19,7 @@ from trapline.crawler.files.archive_reader import Damage, Record, read_back
 from trapline.crawler.files.archive_repair import ArchivedAnswer, ArchiveRepair
 from trapline.crawler.files.check_results import Problem, Verified
 from trapline.crawler.files.database_check import HAS_PLACE, write
-from trapline.crawler.files.layout import ARCHIVES, INDEX, REBUILT_INDEX, connect
+from trapline.crawler.files.layout import ARCHIVES, DATABASE, INDEX, REBUILT_INDEX, connect
 from trapline.crawler.store import cdxj, warc
 from trapline.crawler.store.archive import Length, RecordPlace, uncommitted
 from trapline.crawler.store.damaged import DAMAGED, answers_after, keep_file, keep_tail
@@ -243,7 +243,11 @@ def index_problems(
     if path.exists() and not path.is_file():
         yield Problem(str(path), "is not a file: move it elsewhere")
         return
-    (committed,) = database.execute("select bytes from cdxj").fetchone()
+    row = database.execute("select bytes from cdxj").fetchone()
+    if row is None:
+        yield Problem(str(folder / DATABASE), "its table cdxj has no row: restore it from a copy")
+        return
+    (committed,) = row
     size = path.stat().st_size if path.exists() else 0
     if size > committed:
         what = f"{size - committed:,} bytes after the last commit, left by a crash"

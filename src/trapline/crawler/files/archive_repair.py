@@ -112,7 +112,7 @@ class ArchiveRepair:
                 statement = f"update {table} set file = null, offset = null, length = null where seq = ?"
                 database.executemany(statement, ((row.seq,) for row in rows if (row.page is not None) == is_page))
             kept = dict(database.execute("select key, value from meta"))
-            if pages and CrawlOptions.from_json(kept["options"]).refresh is not None:
+            if pages and CrawlOptions.from_json(kept.get("options", "")).refresh is not None:
                 whole = json.dumps(sorted(pages | set(json.loads(kept.get("whole", "[]")))))
                 database.execute("replace into meta values ('whole', ?)", (whole,))
 

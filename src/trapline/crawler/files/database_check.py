@@ -47,17 +47,18 @@ def integrity_problems(folder: Path, database: sqlite3.Connection) -> list[Probl
 
 
 def type_problems(folder: Path, database: sqlite3.Connection) -> Iterator[Problem]:
-    """Yield columns of numbers that contain text or blobs: SQLite allows that, but no reader expects it."""
+    """Yield columns of numbers that contain text, blobs or infinity: SQLite allows that, but no reader expects it."""
     try:
         tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
         for table in tables:
             columns = dict(database.execute(f"select name, lower(type) from pragma_table_info('{table}')"))
             numbers = [column for column, declared in columns.items() if declared in ("integer", "real")]
-            sums = ", ".join(f"total(typeof({column}) in ('text', 'blob'))" for column in numbers)
+            wrong = "typeof({0}) in ('text', 'blob') or abs({0}) > 1e300"
+            sums = ", ".join(f"total({wrong.format(column)})" for column in numbers)
             counts = database.execute(f"select {sums} from {table}").fetchone() if numbers else ()
             for column, count in zip(numbers, counts, strict=True):
                 if count:
-                    what = f"{count:,.0f} values of {table}.{column} are not numbers: restore it from a copy"
+                    what = f"{count:,.0f} values of {table}.{column} are not finite numbers: restore it from a copy"
                     yield Problem(str(folder / DATABASE), what)
     except sqlite3.DatabaseError:
         return  # `integrity_problems` reports it

@@ -176,9 +176,9 @@ def connect(path: Path) -> sqlite3.Connection:
         found = connection.execute("select value from meta where key = 'format'").fetchone()
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in _NOT_READ:
+        if is_disk_failure(error):
             raise ConfigError(f"{path / DATABASE}: cannot be read: {error}; fix that and try again") from None
-        if code == _DAMAGED:
+        if code == _DAMAGED or (path / ARCHIVES).is_dir():  # archives say that this was a crawl
             raise DamagedDatabase(f"{path / DATABASE}: {error}; restore it from a copy") from None
         raise ConfigError(
             f"{path / DATABASE}: not the database of a crawl: {error}; restore it from a copy, or name another folder"
@@ -191,6 +191,11 @@ def connect(path: Path) -> sqlite3.Connection:
         if not connection.execute("select 1 from sqlite_master where name = ?", (name,)).fetchone():
             connection.execute(table.replace("create table", "create temp table", 1))  # empty, for all readers
     return connection
+
+
+def is_disk_failure(error: sqlite3.Error) -> bool:
+    """Return whether the disk failed, or access to it, so that the database itself may be sound."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_READ
 
 
 def read_only(path: Path) -> str:

@@ -209,7 +209,7 @@ def prepare_old(
     reading.check()
     meta = reading.meta()
     reading.close()
-    options, strategy = changed(CrawlOptions.from_json(meta["options"]), refresh, settings, **changes)
+    options, strategy = changed(CrawlOptions.from_json(meta.get("options", "")), refresh, settings, **changes)
     return Prepared(folder, options, strategy, False, (*_file_notes(meta, options), *notes_on_requests(options)))
 
 
@@ -274,7 +274,7 @@ def _applied(
         files = strategy_files(options)
         keep_files(folder, files)
         keys = noted_options(meta, asdict(options), files, time.time())
-        if "runs" in meta and scope_change.differs(CrawlOptions.from_json(meta["options"]), options):
+        if "runs" in meta and scope_change.differs(CrawlOptions.from_json(meta.get("options", "")), options):
             keys[scope_change.KEY] = "1"
         apply_changes(reading, state, options, strategy, keys)
         return keys, scope_change.KEY in keys or scope_change.KEY in meta

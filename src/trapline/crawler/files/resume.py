@@ -71,7 +71,7 @@ def fresh(folder: Path | None, options: CrawlOptions, strategy: Strategy, seen_k
 
 def rebuilt(reading: Reading) -> tuple[Frontier, float]:
     """Return the frontier as of the last commit, and the time of its last call. For readers outside the crawl process."""
-    options = CrawlOptions.from_json(reading.meta()["options"])
+    options = CrawlOptions.from_json(reading.meta().get("options", ""))
     frontier = once_more(lambda: _replayed(reading, options, strategy_of(options), no_progress)).frontier
     return frontier, frontier.now
 

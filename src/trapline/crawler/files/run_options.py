@@ -91,7 +91,7 @@ def changed_files(meta: Mapping[str, str], options: CrawlOptions) -> list[str]:
 
 def options_of_runs(meta: Mapping[str, str]) -> list[RunOptions]:
     """Return the options of all runs that began with others than the run before, in order. There is at least one entry."""
-    present = CrawlOptions.from_json(meta["options"])
+    present = CrawlOptions.from_json(meta.get("options", ""))
     kept = sorted((int(key.removeprefix(RUN)), value) for key, value in meta.items() if key.startswith(RUN))
     if not kept:
         return [RunOptions(1, float(meta.get("created", 0.0)), present, json.loads(meta.get(FILES, "{}")))]

@@ -29,7 +29,15 @@ from trapline.crawler.files.database_check import (
     progress_problems,
     type_problems,
 )
-from trapline.crawler.files.layout import ARCHIVES, DATABASE, SNAPSHOT, DamagedDatabase, check_crawl, connect
+from trapline.crawler.files.layout import (
+    ARCHIVES,
+    DATABASE,
+    SNAPSHOT,
+    DamagedDatabase,
+    check_crawl,
+    connect,
+    is_disk_failure,
+)
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.store.damaged import DAMAGED
 from trapline.errors import ConfigError, InvariantError, OtherVersionError
@@ -97,10 +105,21 @@ def held(folder: Path, repair: bool) -> Iterator[None]:
 
 def _verified(folder: Path, progress: ProgressCallback) -> Verified:
     found = Verified()
+    try:
+        _check(folder, found, progress)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if isinstance(error, sqlite3.DatabaseError) and is_disk_failure(error):
+            raise
+        found.problems.append(Problem(str(folder / DATABASE), f"cannot be read: {error}: restore it from a copy"))
+    return found
+
+
+def _check(folder: Path, found: Verified, progress: ProgressCallback) -> None:
     with closing(connect(folder)) as database:
         database.execute("begin")
         found.problems += integrity_problems(folder, database)
         found.problems += type_problems(folder, database)
+        found.problems += _option_problems(folder, database)
         if not found.problems:  # otherwise nothing can be checked against the database
             found.problems += _misfits(folder)
             found.problems += broken_laws(folder, database, LAWS)
@@ -112,7 +131,13 @@ def _verified(folder: Path, progress: ProgressCallback) -> Verified:
             can_rebuild = not misplaced and not archives.has_contradictions
             found.problems += index_problems(folder, database, archives, can_rebuild)
             found.problems += _snapshot_problems(folder, found, progress)
-    return found
+
+
+def _option_problems(folder: Path, database: sqlite3.Connection) -> Iterator[Problem]:
+    try:
+        CrawlOptions.from_json(dict(database.execute("select key, value from meta")).get("options", ""))
+    except ConfigError as error:
+        yield Problem(str(folder / DATABASE), str(error))
 
 
 # ---- Foreign files.
@@ -161,7 +186,7 @@ class _ReplayProblem(NamedTuple):
 def _replay_problem(reading: Reading, snapshot: int, progress: ProgressCallback) -> _ReplayProblem | None:
     """Return what is wrong with a snapshot or the log since then; None: nothing. Snapshot 0 stands for the log alone."""
     try:
-        options = CrawlOptions.from_json(reading.meta()["options"])
+        options = CrawlOptions.from_json(reading.meta().get("options", ""))
         frontier = resume.frontier_from(reading, options, snapshot, progress)
     except (ConfigError, InvariantError) as error:
         return _ReplayProblem(str(error), isinstance(error, OtherVersionError))

@@ -45,13 +45,13 @@ def meta(database: sqlite3.Connection) -> dict[str, str]:
 
 def options(database: sqlite3.Connection) -> CrawlOptions:
     """Return the options of the crawl."""
-    return CrawlOptions.from_json(meta(database)["options"])
+    return CrawlOptions.from_json(meta(database).get("options", ""))
 
 
 def scope(database: sqlite3.Connection, accept: Callable[[str], bool] | None = None) -> Scope:
     """Return the scope of the crawl, including the sites that its seeds redirect to. `accept`: rejects URLs that it admits."""
     kept = meta(database)
-    found = CrawlOptions.from_json(kept["options"]).scope_of_crawl(accept)
+    found = CrawlOptions.from_json(kept.get("options", "")).scope_of_crawl(accept)
     for key, redirects in kept.items():
         if key.startswith(SEED):
             found.add_seed(key.removeprefix(SEED), int(redirects))
@@ -101,7 +101,7 @@ def ended(folder: Path, finds_more: bool = False, handler: str | None = None, **
     with closing(open_database(folder)) as database:
         kept = meta(database)
     summary = _whole_summary(folder, kept)
-    if summary is None or _awaits_handler(folder, handler or CrawlOptions.from_json(kept["options"]).handler):
+    if summary is None or _awaits_handler(folder, handler or CrawlOptions.from_json(kept.get("options", "")).handler):
         return None
     why = kept.get("stopped_by")
     if why == DRAINED and finds_more:
@@ -111,7 +111,7 @@ def ended(folder: Path, finds_more: bool = False, handler: str | None = None, **
     if why not in _GOALS:
         return None
     name, option = _GOALS[why]
-    goal = getattr(CrawlOptions.from_json(kept["options"]), name)
+    goal = getattr(CrawlOptions.from_json(kept.get("options", "")), name)
     if goals.get(name, goal) > goal:
         return None
     return Ended(

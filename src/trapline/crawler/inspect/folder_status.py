@@ -145,7 +145,7 @@ def _progress(
 ) -> tuple[CrawlProgress, CrawlProgress]:
     """Return the latest progress, and that of some seconds of crawling before. `record`: of live/status, if the crawl runs."""
     rows = database.execute("select * from progress order by rowid desc limit 100").fetchall()
-    if not all(isinstance(value, int | float) for row in rows for value in row):
+    if not all(isinstance(value, int | float) and math.isfinite(value) for row in rows for value in row):
         problem = "its table progress has values that are not numbers"
         raise ConfigError(
             f"{folder / DATABASE}: is damaged: {problem}; check the folder with: trapline verify {folder}"
