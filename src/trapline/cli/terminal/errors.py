@@ -22,6 +22,9 @@ def complain(error: Exception, about: str = "") -> int:
             return _say(f"{about}{error}")
         case OSError():  # a full disk or a closed pipe, for example: not a defect of Trapline
             return _say(f"{about}{_without_number(error)}")
+        case MemoryError():
+            why = str(error) or "the memory of this machine is used up"
+            return _say(f"{about}not enough memory: {why}; ask for fewer pages, fewer changes or less time")
         case _ if _is_damage(error):
             return _say(f"{about}the crawl's database cannot be read: {error}; restore crawl.db from a backup")
         case _:
