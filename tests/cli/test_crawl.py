@@ -374,7 +374,10 @@ def test_a_crawl_first_prints_its_plan(
     assert run(["crawl", seed, "--allow-private", "--max-pages", "1", *args, "-o", str(folder)]) == 0
     host = seed.split("/")[2].partition(":")[0]
     ends = f"Ctrl-C stops cleanly; continue with: trapline crawl --resume '{folder}'"
-    assert capsys.readouterr().err.splitlines()[:3] == [*(line.format(host=host) for line in lines), ends]
+    said = [
+        line for line in capsys.readouterr().err.splitlines() if "compil" not in line
+    ]  # by another process, perhaps
+    assert said[:3] == [*(line.format(host=host) for line in lines), ends]
 
 
 def test_a_resumed_crawl_keeps_its_scope(server: Served, tmp_path: Path, capsys: Captured) -> None:

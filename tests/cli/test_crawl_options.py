@@ -311,7 +311,7 @@ def test_a_quality_function_that_fails_later_is_reported_and_the_crawl_can_resum
     )
     given = ("--quality", "moody:f", "--strategy", "quality", "-o", str(tmp_path / "out"))
     assert run(["crawl", *star.seed_urls, *FAST, *given]) == 2
-    assert "--quality moody:f: ZeroDivisionError" in capsys.readouterr().err
+    assert "--quality moody:f: raises ZeroDivisionError" in capsys.readouterr().err
     __import__("moody").bad = False
     assert run(["crawl", "--resume", str(tmp_path / "out"), "--quiet"]) == 0
     assert len(CrawlResult(tmp_path / "out").targets()) == 6
