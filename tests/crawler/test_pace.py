@@ -12,7 +12,15 @@ from tests.crawler.stage import A, Stage
 from trapline.crawler.discovery.site_settings import SiteSettings
 from trapline.crawler.engine.options import CrawlOptions, live_rules
 from trapline.crawler.engine.records import CrawlProgress
-from trapline.crawler.speed.pace import Pace, SiteLoads, expected_pace, pace_of, pace_together, site_loads
+from trapline.crawler.speed.pace import (
+    Pace,
+    SiteLoads,
+    expected_pace,
+    pace_of,
+    pace_of_waiting,
+    pace_together,
+    site_loads,
+)
 from trapline.frontier import Rules
 
 START = CrawlProgress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
@@ -112,6 +120,16 @@ def test_a_site_that_waits_after_a_failed_visit_is_limited_by_its_back_off(
     assert limit == "delay" or found.text.startswith(
         "one site, which is in back-off for 60 s after failed visits (--backoff): at"
     )
+
+
+@pytest.mark.parametrize(("later_s", "least_s"), [(0.0, 60.0), (45.0, 15.0), (100.0, 0.0)])
+def test_waits_pass_while_a_crawl_is_stopped(monkeypatch: pytest.MonkeyPatch, later_s: float, least_s: float) -> None:
+    rules = Rules(delay_s=0.0, ip_delay_s=0.0, backoff_s=60.0)
+    stage = Stage(monkeypatch, [f"{A}/"], rules=rules)
+    stage.refuses()
+    now = stage.frontier.now + later_s
+    found = pace_of_waiting(stage.frontier, stage.sites, stage.options, now, 0, 0)
+    assert (found.seconds if found else 0.0) == pytest.approx(least_s)
 
 
 def test_bandwidth_and_speed_limit_a_crawl_without_delays() -> None:

@@ -3,6 +3,7 @@
 import math
 import shlex
 import signal
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,7 +85,7 @@ def announce_waiting(crawl: "Opened", quiet: bool) -> None:
     from trapline.crawler.speed.pace import pace_of_waiting
 
     state, tally = crawl.state, crawl.state.tally
-    pace = pace_of_waiting(state.frontier, state.sites, crawl.options, tally.fetched, tally.body_bytes)
+    pace = pace_of_waiting(state.frontier, state.sites, crawl.options, time.time(), tally.fetched, tally.body_bytes)
     if pace is not None and not quiet:
         say(f"waiting pages: {pace.text}", err=True)
 

@@ -281,14 +281,11 @@ def pace_together(paces: Sequence[Pace], goal: float, fetched: int) -> Pace | No
 
 
 def pace_of_waiting(
-    frontier: Frontier, sites: Sites, options: CrawlOptions, fetched: int, received: int
+    frontier: Frontier, sites: Sites, options: CrawlOptions, now: float, fetched: int, received: int
 ) -> Pace | None:
-    """Return the pace of a crawl that is about to be resumed, after this number of pages and of bytes."""
-    loads = site_loads(frontier, sites, options.pause_s, frontier.now)
-    # A back-off ends when a crawl is resumed.
-    loads = loads._replace(
-        opens_s=np.where(loads.backs_off, 0.0, loads.opens_s), backs_off=np.zeros_like(loads.backs_off)
-    )
+    """Return the pace of a crawl that is about to be resumed at a moment `now`, after this number of pages and of bytes. Waits have passed
+    since it was stopped."""
+    loads = site_loads(frontier, sites, options.pause_s, max(frontier.now, now))
     so_far = CrawlProgress(0.0, 0.0, fetched, 0, received, 0, 0, 0, 0, 0.0)
     return pace_of(loads, options, so_far, so_far) if len(loads.pages) else None
 
