@@ -319,7 +319,7 @@ def expected_pace(options: CrawlOptions, sites: int | None) -> str:
     of_one = " of one site" if sites is None else ""
     every = "every " if options.max_pages > pages else ""
     shown = f"for {every}{counted(pages, 'page')}{of_one}"
-    return f"{rate}: at least {duration(least_s)} {shown}; {_hint(rules.delay_s, sites)}"
+    return f"{rate}: at least {duration(least_s)} {shown}; {_hint(rules.delay_s > 0.0, sites)}"
 
 
 def _least_s(pages: int, k: int, delay_s: float, pause_s: float) -> float:
@@ -328,7 +328,7 @@ def _least_s(pages: int, k: int, delay_s: float, pause_s: float) -> float:
     return (visits - 1) * delay_s + (pages - visits) * pause_s
 
 
-def _hint(has_delay: float, sites: int | None) -> str:
+def _hint(has_delay: bool, sites: int | None) -> str:
     """Return what the owner of the sites may do. Without a delay, a pause was given: by default it is not longer than the delay."""
     whose = "if the site is yours" if sites == 1 else "for sites of your own"
     return f"{whose}, use --delay 0" if has_delay else f"{whose}, use --pause 0"
