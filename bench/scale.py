@@ -207,13 +207,15 @@ def print_politeness(pages: int, seconds: float, page_s: float) -> None:
 def print_simulated(pages: int, partitions_tried: list[int]) -> None:
     web = generate(pages, int(pages / PAGES_PER_SITE), max_site_pages=largest_site(pages))
     print(f"\nSimulated: {web.pages:,} pages, {web.sites:,} sites, {len(web.targets):,} links; larger-sites-first")
-    print("partitions   coverage   overlap   URLs sent a page   most pages of one against the mean   wall time, s")
+    print(
+        "partitions   coverage   overlap   URLs sent a page   in messages   most pages of one against the mean   wall time, s"
+    )
     for partitions in partitions_tried:
         began = time.perf_counter()
         found = exchanged(web, partitions)
         print(
             f"{partitions:>10}{found.coverage:>11.4f}{found.overlap:>10.4f}{found.urls_exchanged_per_page:>19.3f}"
-            f"{found.imbalance_pages:>37.2f}{time.perf_counter() - began:>15.0f}",
+            f"{found.messages / max(1, found.pages_downloaded):>14.3f}{found.imbalance_pages:>37.2f}{time.perf_counter() - began:>15.0f}",
             flush=True,
         )
     print_delays(web)

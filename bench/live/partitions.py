@@ -1,9 +1,10 @@
 """Compares the processor time per page of one process with that of several: python bench/live/partitions.py
 
 nginx serves the pages of `make bench-live`, three links of which lead to other sites. One process and several crawl them in turn, to the
-last page. What they use between a tenth and nine tenths of the pages is compared within a round. The second table says who was idle in
-the crawls by several processes, and why: the share of the crawl in which each process used a core, and what its connections did
-meanwhile.
+last page. What they use between a tenth and nine tenths of the pages is compared within a round. In mode firewall, processes exchange no
+links, so the difference to mode exchange is what the links cost, and the rest is what several processes cost on this machine. The second
+table says who was idle in the crawls in mode exchange, and why: the share of the crawl in which each process used a core, and what its
+connections did meanwhile.
 
 Two hyperthreads of one core that both work take longer for the same work, and several processes keep more of them busy. --core runs
 everything on one, so that processor times are comparable; pages/s are then not.
@@ -26,6 +27,7 @@ from run import Measured, Web, measure, served
 
 from trapline.crawler.files.layout import connect
 from trapline.crawler.files.status_file import read_status
+from trapline.parallel import EXCHANGE, FIREWALL
 
 _EVERY_S = 0.1
 _SMALL = 30  # pages on each site of the other web, which is not crawled here
@@ -74,15 +76,19 @@ def parent(process: int) -> int:
     return 0
 
 
-def contestant(processes: int, trace: Trace) -> Contestant:
+def contestant(processes: int, mode: str, trace: Trace | None) -> Contestant:
     def command(seeds: Path, folder: Path) -> list[str]:
-        if processes > 1:
+        if trace is not None:
             trace.follow(folder)
-        order = ["--processes", str(processes)]
+        order = ["--processes", str(processes), *(["--mode", mode] if mode else [])]
         args = f"--connections {CONNECTIONS} --delay 0 --allow-private --quiet"
         return trapline("crawl", "--seeds", str(seeds), "-o", str(folder), *order, *args.split())
 
-    return Contestant(f"{processes} processes", False, command, middle)
+    return Contestant(_name(processes, mode), False, command, middle)
+
+
+def _name(processes: int, mode: str) -> str:
+    return f"{processes}, {mode}" if mode else str(processes)
 
 
 def middle(ended: Ended) -> Result:
@@ -95,8 +101,8 @@ def middle(ended: Ended) -> Result:
     return Result(last[1] - first[1], first[0], last[0] - first[0], str(total))
 
 
-def crawled(web: Web, server: int, processes: int, trace: Trace) -> Measured:
-    found = measure(contestant(processes, trace), web, server)
+def crawled(web: Web, server: int, processes: int = 1, mode: str = "", trace: Trace | None = None) -> Measured:
+    found = measure(contestant(processes, mode, trace), web, server)
     total = int(found.result.remarks) if found else 0
     if found is None or total != web.pages:
         sys.exit(f"the crawl by {processes} processes fetched {total:,} of {web.pages:,} pages")
@@ -107,16 +113,20 @@ def us_per_page(one: Measured) -> float:
     return 1e6 * (one.used.crawler_s + one.used.children_s) / one.result.pages
 
 
-def show(alone: list[Measured], together: list[Measured], processes: int) -> None:
-    print("\n| processes | pages/s | us a page, all processes | nginx, us a page |\n|---:|---:|---:|---:|")
-    for number, found in ((1, alone), (processes, together)):
-        speed, used = (statistics.median(map(of, found)) for of in (lambda one: one.speed, us_per_page))
-        server = statistics.median(1e6 * one.used.server_s / one.result.pages for one in found)
-        print(f"| {number} | {speed:,.0f} | {used:,.0f} | {server:,.0f} |")
-    pairs = list(zip(together, alone, strict=True))
-    ratio = statistics.median(us_per_page(one) / us_per_page(other) for one, other in pairs)
-    times = statistics.median(one.speed / other.speed for one, other in pairs)
-    print(f"\nprocessor time per page: {ratio:.2f} times that of one process; pages/s: {times:.2f} times")
+def show(found: dict[str, list[Measured]]) -> None:
+    """Print the medians of each kind of crawl; the first kind is what the others are divided by, within a round."""
+    (_, alone), *_ = found.items()
+    print(
+        "\n| processes | pages/s | us a page, all processes | times that of one | pages/s, times that of one | nginx, us a page |"
+    )
+    print("|---|---:|---:|---:|---:|---:|")
+    for name, rounds in found.items():
+        speed, used = (statistics.median(map(of, rounds)) for of in (lambda one: one.speed, us_per_page))
+        server = statistics.median(1e6 * one.used.server_s / one.result.pages for one in rounds)
+        pairs = list(zip(rounds, alone, strict=True))
+        ratio = statistics.median(us_per_page(one) / us_per_page(other) for one, other in pairs)
+        times = statistics.median(one.speed / other.speed for one, other in pairs)
+        print(f"| {name} | {speed:,.0f} | {used:,.0f} | {ratio:.2f} | {times:.2f} | {server:,.0f} |")
 
 
 def show_idle(traces: list[Trace], together: list[Measured]) -> None:
@@ -139,16 +149,20 @@ def main() -> None:
     end_in_order()
     if args.core is not None:
         os.sched_setaffinity(0, {args.core})
-    alone, together, traces = [], [], []
+    kinds = [(1, ""), (args.processes, FIREWALL), (args.processes, EXCHANGE)]
+    found: dict[str, list[Measured]] = {_name(*kind): [] for kind in kinds}
+    traces = []
     with tempfile.TemporaryDirectory() as folder, served(Path(folder), args.pages_per_site, _SMALL) as (webs, server):
-        crawled(webs[False], server, 1, Trace())  # brings the pages into the file system's cache
+        crawled(webs[False], server)  # brings the pages into the file system's cache
         for _ in range(args.repeats):
-            alone.append(crawled(webs[False], server, 1, Trace()))
-            traces.append(Trace())
-            together.append(crawled(webs[False], server, args.processes, traces[-1]))
-            traces[-1].stop()
-    show(alone, together, args.processes)
-    show_idle(traces, together)
+            for processes, mode in kinds:
+                trace = Trace() if mode == EXCHANGE else None
+                found[_name(processes, mode)].append(crawled(webs[False], server, processes, mode, trace))
+                if trace is not None:
+                    trace.stop()
+                    traces.append(trace)
+    show(found)
+    show_idle(traces, found[_name(args.processes, EXCHANGE)])
 
 
 if __name__ == "__main__":

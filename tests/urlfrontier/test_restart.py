@@ -2,6 +2,8 @@
 limits, and whether it is active."""
 
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -196,7 +198,11 @@ def test_two_servers_cannot_share_a_folder_or_a_port(tmp_path: Path) -> None:
 
         port = next(iter(client.stub.ListNodes(m.Empty()).values)).rpartition(":")[2]
         assert run(["serve", "urlfrontier", str(tmp_path / "f"), "--listen", "127.0.0.1:0"]) == 2
-        assert run(["serve", "urlfrontier", str(tmp_path / "g"), "--listen", f"127.0.0.1:{port}"]) == 2
+        arguments = ["serve", "urlfrontier", str(tmp_path / "g"), "--listen", f"127.0.0.1:{port}"]
+        command = [sys.executable, "-c", "from trapline.cli import main; main()", *arguments]
+        ended = subprocess.run(command, stderr=subprocess.PIPE, text=True)  # gRPC writes to the descriptor itself
+        assert ended.returncode == 2
+        assert "another server uses this port" in ended.stderr and ended.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

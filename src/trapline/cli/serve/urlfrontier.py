@@ -1,5 +1,6 @@
 """`trapline serve urlfrontier`: the gRPC service of crawler-commons URLFrontier."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,6 +73,7 @@ def urlfrontier(
     StormCrawler and clients in any language put URLs and get them, in the order of a strategy of Trapline. There is no encryption and no
     access control: do not listen on a public address. See docs/how-to/urlfrontier.md.
     """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # otherwise it prints its own errors, such as that of a port in use
     try:
         import grpc  # noqa: F401
     except ImportError:
