@@ -62,7 +62,7 @@ def test_a_database_of_a_newer_version_is_named(crawl: Path, capsys: pytest.Capt
     [
         (["nowhere"], "nowhere: no such folder; name the folder of a crawl"),
         (["{crawl}", "--listen", "8080"], "not HOST:PORT"),
-        (["{crawl}", "--listen", "127.0.0.1:99999"], "not HOST:PORT"),
+        (["{crawl}", "--listen", "127.0.0.1:99999"], "the port is not between 0 and 65,535"),
         (["{crawl}", "--listen", "203.0.113.1:8080"], "not an address of this machine"),
         (["{crawl}", "--listen", "no.such.host.invalid:8080"], "not an address of this machine"),
         (["{crawl}", "--public-url", "nonsense"], "not an http or https URL"),

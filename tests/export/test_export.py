@@ -393,7 +393,7 @@ def test_a_failed_export_leaves_no_file(folder: Path, monkeypatch: pytest.Monkey
     ("args", "says"),
     [
         (["{0}/nothing"], "name the folder of a crawl"),
-        (["{0}", "-o", "-"], "-o - writes one table"),
+        (["{0}", "-o", "-"], "`-o -` writes only one table"),
         (["{0}", "pages", "-o", "-"], "give --to csv or --to jsonl"),
         (["{0}", "pages", "-o", "-", "--to", "csv", "--rows-per-file", "2"], "omit --rows-per-file"),
         (["{0}", "-o", "{0}/no/such"], "there is no folder"),

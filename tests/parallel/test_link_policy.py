@@ -38,7 +38,7 @@ OWN = CrawlOptions((SEED,), own_hosts=("test",))
         (["--partition", "site"], "unknown partition function 'site'; did you mean 'site-hash'?"),
         (["--partition", "suffix"], "needs the number of the process for each suffix; give --suffixes"),
         (["--suffixes", "edu=0"], "has an effect only with --partition suffix"),
-        (["--partition", "suffix", "--suffixes", "edu=9"], "no partition 9; give a number from 0 to 2"),
+        (["--partition", "suffix", "--suffixes", "edu=9"], "no process 9; give a number from 0 to 2"),
         (["--mode", "firewall", "--exchange-every", "9"], "--exchange-every has no effect in mode firewall"),
         (["--replicate", "9"], "needs the in-links of an older crawl; also give --in-links"),
         (["--in-links", "."], "has an effect only with --replicate"),

@@ -75,7 +75,7 @@ def test_the_longest_public_suffix_counts() -> None:
         ({"partitions": 0}, "0 partitions"),
         ({"kind": "suffix"}, "table of suffixes"),
         ({"kind": "site-hash", "suffixes": {"edu": 0}}, "table of suffixes"),
-        ({"kind": "suffix", "partitions": 2, "suffixes": {"edu": 2}}, "no partition 2; give a number from 0 to 1"),
+        ({"kind": "suffix", "partitions": 2, "suffixes": {"edu": 2}}, "no process 2; give a number from 0 to 1"),
     ],
 )
 def test_an_invalid_partitioning_is_refused(settings: dict[str, object], reason: str) -> None:

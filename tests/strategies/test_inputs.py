@@ -151,7 +151,7 @@ def test_a_users_function_in_the_current_folder_is_called_with_all_urls() -> Non
         ("my_quality:none", "none is not a function"),
         (
             "nowhere:length",
-            "raises ModuleNotFoundError: No module named 'nowhere'; correct it, or install what it needs",
+            "raises ModuleNotFoundError: No module named 'nowhere'; correct its name or code, or install what it imports",
         ),
         ("broken:rank", "SyntaxError"),
     ],

@@ -156,7 +156,7 @@ def test_an_invalid_access_is_named_by_its_line(text: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "hint"), [("a,b\n1,2\n", "no column host"), ("", "cannot be read, neither CSV nor Parquet")]
+    ("text", "hint"), [("a,b\n1,2\n", "has no column named 'host'"), ("", "cannot be read, neither CSV nor Parquet")]
 )
 def test_an_invalid_history_is_refused(text: str, hint: str, tmp_path: Path) -> None:
     (tmp_path / "history.csv").write_text(text)

@@ -71,7 +71,7 @@ COMMANDS = {
 )
 @click.version_option(package_name="trapline")
 def trapline() -> None:
-    """Schedule web crawls: which page to fetch next, which to fetch again, and which process fetches it."""
+    """Schedule web crawls: which page to fetch next, which to fetch again, and which process fetches which page."""
 
 
 def main() -> None:

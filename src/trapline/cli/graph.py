@@ -36,7 +36,7 @@ SHAPE = {
     "deep": (0.02, "Share of pages in deep chains of static pages."),
     "size_exponent": (1.8, "Power-law exponent of pages per site."),
     "degree_exponent": (1.85, "Power-law exponent of the number of links to a page."),
-    "single_sites": (0.3, "Share of one-page sites, in addition to those that the power law makes."),
+    "single_sites": (0.3, "Share of sites that get exactly one page; the power law makes more such sites."),
     "sites_per_ip": (1.0, "Mean number of sites that share an IP address."),
     "site_contrast": (
         1.0,
@@ -81,8 +81,8 @@ def _number_options(table: dict[str, tuple[float, str]]) -> Callable[[Callable[.
 @click.option(
     "--max-site-pages",
     type=count(1),
-    help="Maximum number of pages per site.  [default: 0.7% of all pages, at most 25,000; more on webs of few sites, by the"
-    " formula in docs/generated-webs.md]",
+    help="Maximum number of pages per site.  [default: 0.7% of all pages, at most 25,000; a web of few sites gets"
+    " a higher limit, see docs/generated-webs.md]",
 )
 @_number_options(SHAPE)
 @click.option(
@@ -213,8 +213,8 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
     "--pagerank",
     "with_pagerank",
     is_flag=True,
-    help="Also show three measures of PageRank: how similar the values of one site are, the share that home pages have, and"
-    " the share that the best tenth of all pages has.",
+    help="Also show how PageRank is distributed: how similar the pages of a site are, the share of the home pages, and"
+    " the share of the best tenth of all pages.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(path: Path, dangling: bool, ids_per_site: int | None, with_pagerank: bool, as_json: bool) -> None:

@@ -44,7 +44,7 @@ class Partitioning:
         for suffix, partition in self.suffixes.items():
             if not 0 <= partition < self.partitions:
                 raise ConfigError(
-                    f"suffix {suffix!r}: there is no partition {partition}; give a number from 0 to {self.partitions - 1}"
+                    f"suffix {suffix!r}: there is no process {partition}; give a number from 0 to {self.partitions - 1}"
                 )
 
     def owner_of(self, url: bytes, site: bytes, address: bytes) -> int:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=SectionedCommand)
-@click.argument("urls", nargs=-1, metavar="URL...")
+@click.argument("urls", nargs=-1, metavar="[URL]...")
 @with_config("Crawl")
 @bundled("requested", as_typed, *SECTIONS)
 def crawl(urls: tuple[str, ...], requested: Requested) -> int:

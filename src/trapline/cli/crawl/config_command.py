@@ -28,7 +28,7 @@ def config(urls: tuple[str, ...], requested: Requested) -> None:
     """Print the configuration of a crawl as a TOML file for `trapline crawl --config`.
 
     If you give the folder of a crawl, this is the configuration of that crawl. Otherwise it is the configuration that `trapline crawl`
-    would have with the same arguments and options. You may omit any of them.
+    would have with the same arguments and options. All of them are optional here.
     """
     if len(urls) == 1 and Path(urls[0]).is_dir():
         refuse(requested.given, "has no effect on the configuration of an existing crawl; omit it")

@@ -93,8 +93,8 @@ def _unreadable(folder: Path, pages: int, first: str) -> Iterator[str]:
 
 def _check_stdout(tables: tuple[str, ...], format: str, rows_per_file: int | None) -> None:
     if len(tables) > 1:
-        raise ConfigError(f"export: -o - writes one table; name one of {', '.join(TABLES)}")
+        raise ConfigError(f"export: `-o -` writes only one table; name one of {', '.join(TABLES)}")
     if format == "parquet":
-        raise ConfigError("export: -o - writes csv or jsonl; give --to csv or --to jsonl")
+        raise ConfigError("export: `-o -` cannot write parquet; give --to csv or --to jsonl")
     if rows_per_file is not None:
-        raise ConfigError("export: -o - writes no files; omit --rows-per-file")
+        raise ConfigError("export: `-o -` writes no files; omit --rows-per-file")

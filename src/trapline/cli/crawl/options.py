@@ -132,7 +132,7 @@ REFRESH = Section(
             "refresh_price",
             real(),
             None,
-            "Refetch a page before new ones if the policy values it at this or more. [off]",
+            "Before new pages, refetch those that the policy values at this or more. [off]",
         ),
         (
             "--refresh-rate",
@@ -234,8 +234,8 @@ SHOWN = Section(
     ),
 )
 _QUALITY_TEXTS = QUALITY.with_texts(
-    quality="Source of page quality: opic, opic-by-directory, zipf, a FILE of values or MODULE:FUNCTION; to score the text of fetched "
-    "pages: content:text, content:fasttext=FILE or content:MODULE:FUNCTION. [opic-by-directory]",
+    quality="Source of page quality. From URLs and links: opic, opic-by-directory, zipf, a FILE of values or MODULE:FUNCTION. From the "
+    "text of fetched pages: content:text, content:fasttext=FILE or content:MODULE:FUNCTION. [opic-by-directory]",
     history="Old crawl for historical-* strategies: its folder, a graph, or a file of values.",
 )  # fmt: skip
 _SCORERS = (

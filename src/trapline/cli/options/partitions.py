@@ -139,7 +139,7 @@ LIVE = Section(
         ),
         (
             "--replicate", "replicate", count(1, MOST_REPLICATED), None,
-            "Give each process the N most-linked URLs of --in-links, and do not exchange these.",
+            "Number of most-linked URLs of --in-links that every process knows from the start and none exchanges.",
         ),
         (
             "--in-links", "in_links", (click.Path(path_type=Path, exists=True), "DIR"), None,
@@ -147,7 +147,7 @@ LIVE = Section(
         ),
         (
             "--own-hosts", "own_hosts", Many("HOST"), (),
-            "Crawl only your own HOST and its subdomains; see docs/parallel.md. Repeatable.",
+            "Declare HOST and its subdomains your own, and crawl only such hosts; see docs/parallel.md. Repeatable.",
         ),
     ),
 )  # fmt: skip
@@ -276,6 +276,6 @@ def _table(text: str) -> dict[str, int]:
     for part in filter(None, text.split(",")):
         suffix, _, partition = part.partition("=")
         if not suffix or not partition.isdecimal():
-            raise ConfigError(f"--suffixes {text}: {part!r} is not END=PARTITION; give a list such as edu=0,org=1")
+            raise ConfigError(f"--suffixes {text}: {part!r} is not END=PROCESS; give a list such as edu=0,org=1")
         table[suffix.strip(".").lower()] = int(partition)
     return table

@@ -67,14 +67,14 @@ LIMITS = Section(
             "depth_static",
             count(0),
             0,
-            "Maximum depth of a page without a query, in links from a seed. [0: unlimited]",
+            "Maximum depth of URLs without a query string, in links from a seed. [0: unlimited]",
         ),
         (
             "--max-depth-dynamic",
             "depth_dynamic",
             count(0),
             0,
-            "Maximum depth of a page with a query, in links from a seed. [0: unlimited]",
+            "Maximum depth of URLs with a query string, in links from a seed. [0: unlimited]",
         ),
     ),
 )

@@ -265,6 +265,8 @@ def seed_urls(urls: Sequence[str], file: Path | None) -> tuple[str, ...]:
 def listen_address(text: str, option: str, example: str) -> tuple[str, int]:
     """Return the host and the port of a text HOST:PORT that the user gave for this option."""
     host, colon, port = text.rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65_536):
+    if not (colon and host and port.isascii() and port.isdigit()):
         raise ConfigError(f"{option} {text}: not HOST:PORT; give an address such as {example}")
+    if int(port) > 65_535:
+        raise ConfigError(f"{option} {text}: the port is not between 0 and 65,535; give an address such as {example}")
     return host.strip("[]"), int(port)

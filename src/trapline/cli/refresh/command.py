@@ -46,8 +46,8 @@ _WHAT = Section(
             "level",
             Many("LEVEL"),
             ("smart",),
-            "Level of all providers, or shares of levels: normal=.4,super=.6. A normal provider announces nothing, a smart one its updates,"
-            " and a super one also its future updates. Repeatable. [smart]",
+            "Level of all providers, or shares of levels: normal=.4,super=.6. A normal provider announces nothing, a smart one announces"
+            " its updates, and a super one also announces its future updates. Repeatable. [smart]",
         ),
         ("--seeds", "seeds", count(1, 10_000), 5, "Number of random repetitions, for the 95 % confidence intervals."),
         (
@@ -93,7 +93,7 @@ _WORLD = Section(
             "calibrated",
             None,
             False,
-            "Publish update times as uncertain: each with probability --schedule-precision instead of 1.",
+            "Publish each update time with a probability, --schedule-precision, instead of as certain.",
         ),
         (
             "--cycle",

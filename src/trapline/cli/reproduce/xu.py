@@ -49,7 +49,7 @@ _HOW = Section(
             "poll_s",
             seconds(1.0),
             None,
-            "Time between two polls of a page, and time unit T0 of Eq. 3. [length of the trace, or --stretch, divided by 2928]",
+            "Time between two polls of a page; also the time unit T0 of Eq. 3. [1/2928 of --stretch, or of the trace]",
         ),
         ("--stretch", "stretch_s", seconds(1.0), None, "Length of the part of the trace that each seed uses. [all]"),
         (
@@ -72,7 +72,7 @@ _HOW = Section(
             "calibrated",
             None,
             False,
-            "Figure 5: publish uncertain update times, each with the precision of the schedule as its probability.",
+            "Figure 5: publish each update time with a probability, the precision of the schedule, instead of as certain.",
         ),
     ),
 )

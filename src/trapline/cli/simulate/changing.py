@@ -89,7 +89,7 @@ REFRESH = Section(
             "prices",
             (str, "X,..."),
             None,
-            "Refetch a page before new ones if the policy values it at this or more. [off]",
+            "Before new pages, refetch those that the policy values at this or more. [off]",
         ),
         ("--refresh-rate", "rate", real(1e6), None, "Maximum number of refetches per second, on average. [unlimited]"),
     ),

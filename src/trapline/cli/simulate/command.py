@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(path_type=Path)
 _SECTIONS = tuple(
-    section.with_texts(robots="Fetch robots.txt in the first visit to a site. [yes; with --changes: no]")
+    section.with_texts(
+        robots="Fetch robots.txt in the first visit to a site. [yes; with --changes: no]",
+        max_seconds="Stop after this simulated time. [unlimited; with --changes: 1d]",
+    )
     for section in SECTIONS
 )
 _OUTPUT = Section(
@@ -58,10 +61,10 @@ def simulate(
 ) -> None:
     """Crawl GRAPH in simulated time and measure how early its important pages are fetched.
 
-    A TIME is in seconds or has a unit: 250ms, 2min, 1h. A SHARE is 0.05 or 5%, or "model" for the value of the server model. In
-    a change history, GAP is the mean time between two updates of a page, and LENGTH is the time until the history repeats. A site
-    has a level: a normal site announces nothing, a smart one its updates, and a super one also its future updates. Refresh policies are
-    azar, cgm, lambda-crawl, ncis, nutch, proportional, residual-life, uniform and xu. Defaults are in brackets.
+    A TIME is in seconds or has a unit: 250ms, 2min, 1h. A SHARE is 0.05 or 5%. In a change history, GAP is the mean time between two
+    updates of a page, and LENGTH is the time until the history repeats. A site has a level: a normal site announces nothing, a smart
+    site announces its updates, and a super site also announces its future updates. The policies for --refresh-policy
+    are azar, cgm, lambda-crawl, ncis, nutch, proportional, residual-life, uniform and xu. Defaults are in brackets.
     """
     from trapline.api.simulation import simulate_in
     from trapline.strategies.base.chosen import chosen_by, ready

@@ -51,7 +51,7 @@ def compare(graph: Path, strategies: tuple[str, ...], variants: "list[Variant]",
     then crawls once with every combination, which shows how many connections and how much bandwidth a crawl needs.
 
     Prints a table and writes compare.html, plots and compare.json. A TIME is in seconds or has a unit: 250ms, 2min, 1h. A SHARE is 0.05
-    or 5%, or "model" for the value of the server model. Defaults are in brackets.
+    or 5%. Defaults are in brackets.
     """
     from trapline.api.simulation import chosen_strategies, compare_in, crawl_label
 

@@ -60,7 +60,7 @@ _OUTPUT = Section(
             "draws",
             count(2),
             20,
-            "Number of new random draws of servers and failures that confirm the advice.",
+            "Repetitions, with new random servers and failures, that confirm the advice.",
         ),
         (
             "-o --output",
@@ -76,7 +76,7 @@ _CRAWL = simulated.CRAWL.without("connections", "max_pages", "max_seconds", "spe
 _POLITENESS = (
     scheduling.POLITENESS.listed("delay_s", "per_connection")
     .with_defaults(per_connection=TRIED_PER_CONNECTION)
-    .with_texts(per_connection="Maximum pages per visit (k in the papers). [10, 1 and 100 are tried]")
+    .with_texts(per_connection="Maximum pages per visit (k in the papers). [tries 1, 10 and 100]")
 )
 _SECTIONS = (_CRAWL, _POLITENESS, scheduling.LIMITS, *simulated.WEB_SECTIONS)
 
@@ -127,12 +127,12 @@ def recommend(
     """Recommend a strategy, a number of connections (r) and pages per visit (k) for a budget of time, pages or both.
 
     GRAPH|DIR is what you know of the web: a graph, or the folder of a crawl. The command crawls it in simulated time with all strategies,
-    or with each STRATEGY that you name, and compares how much PageRank they fetch within the budget. With --time it also varies r and k.
-    The delay stays at 15 s unless you give --delay, because it is a promise to the sites. --connections, --delay and --per-connection
-    accept lists of values to try.
+    or with each STRATEGY that you name, and compares how much PageRank they fetch within the budget. With --time, the command also varies
+    r and k. The delay stays at 15 s unless you give --delay, because a shorter delay is less polite. --connections, --delay and
+    --per-connection accept lists of values to try.
 
-    Prints the advice with the command to crawl by, and writes recommend.html, recommend.json and the seeds. A TIME is in seconds or has a
-    unit: 250ms, 2min, 1h. A SHARE is 0.05 or 5%. Defaults are in brackets.
+    Prints the advice and the `trapline crawl` command that follows it. Writes recommend.html, recommend.json and the seeds. A TIME is in
+    seconds or has a unit: 250ms, 2min, 1h. A SHARE is 0.05 or 5%. Defaults are in brackets.
     """
     from trapline.simulator.recommendation import TriedConditions
     from trapline.simulator.recommendation import recommend as search

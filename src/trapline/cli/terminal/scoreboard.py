@@ -147,7 +147,7 @@ def _notes(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
     if any(map(_marked, shown)):
         yield f"{BEST} best value of the column."
     if not comparable(records):
-        yield "The crawls fetched different pages, so columns about their order and time have no best value."
+        yield "The crawls fetched different pages, so no best value is marked for order and time."
     elif any(record.quality_fetched < _ALL for record in records):
         yield f"Time to 50 %: until the crawl has half of the {_quality_name(records)} that it has at its end."
     whose = "" if _same_pages(records) else f" of the pages of {records[0].name}"

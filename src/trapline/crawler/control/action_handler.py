@@ -83,6 +83,8 @@ def answer_text(action: Action, counts: Counts) -> str:
 
     >>> answer_text(Action("pause", "me"), {"visits": 1})
     'the crawl is paused; 1 visit under way ends after its current page'
+    >>> answer_text(Action("unblock", "me", {"site": "a.org"}), {"sites": 0})
+    'unblocked a.org: no site changes now; the crawl knows no such site, or only sites that are neither blocked nor abandoned'
     """
     return _TEXTS[action.name](action, counts) if action.name in _TEXTS else "done"
 
@@ -104,17 +106,17 @@ def _stop(action: Action, counts: Counts) -> str:
 
 
 def _block(action: Action, counts: Counts) -> str:
-    return f"blocked {_names(action)}: {_known(counts, 'no longer visited')}"
+    return f"blocked {_names(action)}: {_known(counts, 'no longer visited', 'are blocked or abandoned already')}"
 
 
 def _unblock(action: Action, counts: Counts) -> str:
-    return f"unblocked {_names(action)}: {_known(counts, 'visited again')}"
+    return f"unblocked {_names(action)}: {_known(counts, 'visited again', 'are neither blocked nor abandoned')}"
 
 
-def _known(counts: Counts, what: str) -> str:
+def _known(counts: Counts, what: str, as_before: str) -> str:
     sites = counts.get("sites", 0)
     if not sites:
-        return "this affects no known site"
+        return f"no site changes now; the crawl knows no such site, or only sites that {as_before}"
     return f"{counted(sites, 'known site')} {'is' if sites == 1 else 'are'} {what}"
 
 
@@ -192,7 +194,7 @@ def _refuse_shorter_than_address(delay_s: float, address_s: float) -> None:
     """Refuse a delay that would have no effect, as the settings of a new crawl do."""
     if delay_s < address_s:
         raise ConfigError(
-            f"the delay of {delay_s:g} s is shorter than the delay of the site's address, {address_s:g} s; "
+            f"a delay of {delay_s:g} s has no effect, because the delay of an IP address (--ip-delay) is {address_s:g} s; "
             f"stop the crawl and continue it with --resume DIR --ip-delay {delay_s:g}"
         )
 

@@ -216,7 +216,7 @@ class CrawlSettings(RuleSettings):
             return None
         policy = policy_named(self.refresh_policy).with_options(**self.refresh_option)  # ConfigError for unknown names
         if self.refresh_rate == 0.0:
-            raise ConfigError("--refresh-rate 0 would refetch no page; give a rate above 0, or omit --refresh")
+            raise ConfigError("--refresh-rate 0 would refetch no page; give a rate above 0, or do not refresh")
         return RefreshOptions(
             policy=self.refresh_policy,
             settings={name: policy.options[name] for name in self.refresh_option},

@@ -101,7 +101,7 @@ def _holder(folder: Path) -> str:
     if not found.process:
         raise ConfigError(f"{folder}: {_STARTING}")
     if found.doing != Holder().doing:
-        raise ConfigError(f"{folder}: is being {found.doing} by {found}; wait until that has ended")
+        raise ConfigError(f"{folder}: is being {found.doing} by {found}; wait until that process has ended")
     return _named(found.process, found.machine)
 
 

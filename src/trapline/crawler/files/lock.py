@@ -115,10 +115,12 @@ def _wait(folder: Path, descriptor: int, how: int = fcntl.LOCK_EX) -> None:
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
                 time.sleep(_RETRY_S)
                 continue
-            raise ConfigError(f"{folder}: is being verified; try again when that has ended")
+            raise ConfigError(f"{folder}: is being verified; try again when the check has ended")
         found = _holder(descriptor)
         if found.may_live() or time.monotonic() > give_up_at:
-            raise ConfigError(f"{folder}: is being {found.doing} by {found}; wait until that has ended, or stop it")
+            raise ConfigError(
+                f"{folder}: is being {found.doing} by {found}; wait until that process has ended, or stop it"
+            )
         time.sleep(_RETRY_S)
 
 

@@ -80,7 +80,7 @@ def _tried(text: str, function: Callable[[], Any]) -> Any:
     except (Exception, SystemExit) as error:
         line = " ".join(str(error).split())
         raise ConfigError(
-            f"--handler {text}: raises {type(error).__name__}: {line}; correct it, or install what it needs"
+            f"--handler {text}: raises {type(error).__name__}: {line}; correct its name or code, or install what it imports"
         ) from error
 
 

@@ -104,7 +104,7 @@ def _user_scorer(source: str, name: str, folder: str) -> Scorer:
     except (Exception, SystemExit) as error:
         line = " ".join(str(error).split())
         raise ConfigError(
-            f"--quality {source}: raises {type(error).__name__}: {line}; correct it, or install what it needs"
+            f"--quality {source}: raises {type(error).__name__}: {line}; correct its name or code, or install what it imports"
         ) from error
     if not callable(found):
         raise ConfigError(f"--quality {source}: {function} is not a function; {CONTENT_FORMS}")

@@ -62,7 +62,7 @@ def _where(folder: Path) -> tuple[Pass, Address]:
         if not folder.exists():
             raise ConfigError(f"{folder}: no such folder; name the folder of a crawl of several processes")
         raise ConfigError(
-            f"{folder}: this command needs a crawl that was started with --processes N; for other crawls, use `trapline status`"
+            f"{folder}: this command needs a crawl that was started with --processes N; `trapline status` shows every crawl"
         )
     try:
         found = json.loads((folder / WHERE).read_text())

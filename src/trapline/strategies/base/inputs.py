@@ -148,7 +148,7 @@ def values_from_function(source: str, urls: list[str], folder: str = "") -> Floa
         values = np.asarray(answer, np.float64)
     except (Exception, SystemExit) as error:  # any error of the user's code is shown to the user, who must correct it
         raise ConfigError(
-            f"--quality {source}: raises {type(error).__name__}: {_one_line(error)}; correct it, or install what it needs"
+            f"--quality {source}: raises {type(error).__name__}: {_one_line(error)}; correct its name or code, or install what it imports"
         ) from error
     if values.shape != (len(urls),):
         raise ConfigError(f"--quality {source}: it must return {len(urls)} numbers, not {_shape(values)}")

@@ -327,5 +327,7 @@ def _table(path: Path, columns: tuple[str, ...]) -> dict[str, list[Any]]:
     except pa.ArrowInvalid:
         raise ConfigError(f"{path}: cannot be read, neither CSV nor Parquet") from None
     if missing := [name for name in columns if name not in table.column_names]:
-        raise ConfigError(f"{path}: no column {missing[0]}; give a file with the columns {', '.join(columns)}")
+        raise ConfigError(
+            f"{path}: has no column named {missing[0]!r}; give a file with the columns {', '.join(columns)}"
+        )
     return {name: table[name].to_pylist() for name in columns}
