@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from strategies import Floats, Ground, grounds, half_s, shares_over_time
 
-from trapline.refresh import estimate
+from trapline.confidence import estimate
 from trapline.strategies import opic
 
 _SETTINGS = ((10, 15.0), (10, 1.0), (200, 15.0), (200, 1.0))  # connections; delay in seconds

@@ -25,6 +25,7 @@ from pyarrow import compute
 
 import trapline
 from trapline.cli.warmup import compile_all
+from trapline.confidence import estimate
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
 from trapline.frontier.layout import FETCHED
@@ -32,7 +33,6 @@ from trapline.graph import Graph, LoadOptions, generate, load_graph, pagerank
 from trapline.graph.exact import drawn
 from trapline.graph.graph import csr_from_edges
 from trapline.lab.castillo.orders import HISTORICAL, PUBLISHED
-from trapline.refresh.replay.replayer import estimate
 from trapline.samples import GRAPHS
 from trapline.servers.sampled import modelled_servers
 from trapline.simulator import SimulatedCrawl, constant_servers, politeness_violations, simulate
