@@ -21,12 +21,13 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
-from strategies import Floats, Ground, grounds, half_s, shares_over_time
+from strategies import Floats, Ground, grounds, half_s, shares_at, shares_over_time
 
-from trapline.refresh import estimate
+from trapline.confidence import estimate
 from trapline.strategies import opic
 
-_SETTINGS = ((10, 15.0), (10, 1.0), (200, 15.0), (200, 1.0))  # connections; delay in seconds
+Setting = tuple[int, float]  # connections; delay in seconds
+_SETTINGS: tuple[Setting, ...] = ((10, 15.0), (10, 1.0), (200, 15.0), (200, 1.0))
 _WEBS = (
     "uci-ics-crawl", "ku-crawl-2016", "ku-crawl-2021b", "cs-stanford", "hollins", "gr0.California", "cnr-2000",
     "python-docs", "generated:100000:2000:1", "generated:300000:6000:1",
@@ -86,22 +87,14 @@ def mean_share(end_s: Floats, share: Floats, until_s: float) -> float:
     return float(np.sum(np.diff(times) * share[within]) / until_s)
 
 
-def early_shares(end_s: Floats, share: Floats, until_s: float) -> Floats:
-    """Return the share that is fetched after each part of `until_s` in _EARLY."""
-    ended = np.searchsorted(end_s, np.array(_EARLY) * until_s, side="right")
-    return np.concatenate([[0.0], share])[ended]
-
-
-def measured(web: Ground, every: tuple[Alternative, ...], setting: tuple[int, float], draws: int) -> dict[str, Found]:
+def measured(web: Ground, every: tuple[Alternative, ...], setting: Setting, draws: int) -> dict[str, Found]:
     rows: dict[str, list[tuple[float, float, Floats]]] = {one.name: [] for one in every}
     for draw in range(1, draws + 1):
-        reference_s, until_s = 1.0, 1.0
-        for one in every:
-            end_s, share = shares_over_time(web, one.strategy, *setting, draw, quality=one.quality)
-            if one.name == _FIRST:
-                reference_s, until_s = half_s(end_s, share), float(end_s[-1])
-            mean, early = mean_share(end_s, share, until_s), early_shares(end_s, share, until_s)
-            rows[one.name].append((half_s(end_s, share) / reference_s, mean, early))
+        crawls = {one.name: shares_over_time(web, one.strategy, *setting, draw, quality=one.quality) for one in every}
+        reference_s, until_s = half_s(*crawls[_FIRST]), float(crawls[_FIRST][0][-1])
+        for name, (end_s, share) in crawls.items():
+            early = shares_at(end_s, share, np.array(_EARLY) * until_s)
+            rows[name].append((half_s(end_s, share) / reference_s, mean_share(end_s, share, until_s), early))
     return {name: Found(*(np.array(column).T for column in zip(*values, strict=True))) for name, values in rows.items()}
 
 
@@ -111,47 +104,78 @@ def table(title: str, head: list[str], rows: Iterator[list[str]]) -> None:
         print(f"| {' | '.join(row)} |", flush=True)
 
 
+class Study(NamedTuple):
+    """All measures: of each web in each setting, by the name of the alternative."""
+
+    every: tuple[Alternative, ...]
+    settings: tuple[Setting, ...]
+    found: dict[tuple[str, Setting], dict[str, Found]]
+
+    @property
+    def webs(self) -> list[str]:
+        return list(dict.fromkeys(web for web, _ in self.found))
+
+    def of(self, name: str, setting: Setting) -> list[Found]:
+        """Return the measures of an alternative on each web."""
+        return [self.found[web, setting][name] for web in self.webs]
+
+
 def main(names: list[str], draws: int, settings: int, why: bool) -> None:
     with TemporaryDirectory() as folder:
-        every = (*_DEFAULTS, *(reasons(Path(folder)) if why else ()))
-        chosen = list(_SETTINGS[:settings])
-        found: dict[tuple[str, tuple[int, float]], dict[str, Found]] = {}
+        study = Study((*_DEFAULTS, *(reasons(Path(folder)) if why else ())), _SETTINGS[:settings], {})
         for web in grounds(names or _WEBS):
-            for setting in chosen:
-                found[web.name, setting] = measured(web, every, setting, draws)
+            for setting in study.settings:
+                study.found[web.name, setting] = measured(web, study.every, setting, draws)
                 print(f"{web.name}, {_shown(setting)}: measured", file=sys.stderr, flush=True)
-    known = list(dict.fromkeys(name for name, _ in found))
-    heads = [_shown(setting) for setting in chosen]
+    print_means(study)
+    print_shares(study)
+    print_early(study)
+    print_leads(study)
 
-    def means(name: str, setting: tuple[int, float]) -> str:
-        mine = [found[web, setting][name] for web in known]
+
+def print_means(study: Study) -> None:
+    def cell(name: str, setting: Setting) -> str:
+        mine = study.of(name, setting)
         ratio = math.exp(np.mean([math.log(one.half.mean()) for one in mine]))
         return f"{ratio:.3f} / {np.mean([one.share.mean() for one in mine]):.3f}"
 
     title = "Time until half of the PageRank, as a ratio to breadth-first / mean share of the PageRank over time"
-    table(title, heads, ([one.name, *(means(one.name, setting) for setting in chosen)] for one in every))
-    for setting in chosen:
-        rows = ([one.name, *(f"{found[web, setting][one.name].share.mean():.3f}" for web in known)] for one in every)
-        table(f"Mean share of the PageRank over time: {_shown(setting)}", known, rows)
+    rows = ([one.name, *(cell(one.name, setting) for setting in study.settings)] for one in study.every)
+    table(title, list(map(_shown, study.settings)), rows)
 
-    def early(name: str, setting: tuple[int, float]) -> list[str]:
-        of = np.mean([found[web, setting][name].early.mean(axis=1) for web in known], axis=0)
-        return [f"{share:.3f}" for share in of]
 
-    for setting in chosen:
+def print_shares(study: Study) -> None:
+    for setting in study.settings:
+        rows = (
+            [one.name, *(f"{found.share.mean():.3f}" for found in study.of(one.name, setting))] for one in study.every
+        )
+        table(f"Mean share of the PageRank over time: {_shown(setting)}", study.webs, rows)
+
+
+def print_early(study: Study) -> None:
+    def cells(name: str, setting: Setting) -> list[str]:
+        return [
+            f"{share:.3f}" for share in np.mean([one.early.mean(axis=1) for one in study.of(name, setting)], axis=0)
+        ]
+
+    for setting in study.settings:
         title = f"Share of the PageRank early, by part of the time of the breadth-first crawl: {_shown(setting)}"
-        table(title, [f"{part:.0%}" for part in _EARLY], ([one.name, *early(one.name, setting)] for one in every))
+        rows = ([one.name, *cells(one.name, setting)] for one in study.every)
+        table(title, [f"{part:.0%}" for part in _EARLY], rows)
 
-    def lead(web: str, setting: tuple[int, float]) -> str:
-        mine = found[web, setting]
+
+def print_leads(study: Study) -> None:
+    def cell(web: str, setting: Setting) -> str:
+        mine = study.found[web, setting]
         gain = estimate((mine[_NOW].share - mine[_BEFORE].share).tolist())
         return f"{gain.mean:+.3f} ± {gain.ci:.3f}"
 
     title = "Mean share over time of the default, less that of the default before (interval of 95 %)"
-    table(title, heads, ([web, *(lead(web, setting) for setting in chosen)] for web in known))
+    rows = ([web, *(cell(web, setting) for setting in study.settings)] for web in study.webs)
+    table(title, list(map(_shown, study.settings)), rows)
 
 
-def _shown(setting: tuple[int, float]) -> str:
+def _shown(setting: Setting) -> str:
     return f"r = {setting[0]}, w = {setting[1]:g} s"
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import strategies
-from strategies import Ground, crawl, half_s, shares_over_time
+from strategies import Ground, crawl, half_s, shares_at, shares_over_time
 
 from trapline.report.plot import dress, new_figure, plain, png_of
 from trapline.report.svg import COLOURS, look
@@ -84,33 +84,27 @@ _BY_TIME = ("breadth-first", "opic", "opic+crawl-ability", "opic-by-directory", 
 _CONDITIONS = ((10, 15.0), (100, 15.0), (100, 1.0))  # connections; delay in seconds
 
 
-def shares_in_time(ground: Ground, name: str, connections: int, delay_s: float, until_s: list[float]) -> list[float]:
-    """Return the share of the PageRank that a crawl fetches in a third and in half of the time of its seed, and the minutes until half of
-    the PageRank is fetched; means over seeds. `until_s`: the time of each seed; the first strategy sets it."""
-    found = []
+def measures_in_time(ground: Ground, connections: int, delay_s: float) -> dict[str, list[float]]:
+    """Return for each strategy the share of the PageRank that it fetches in a third and in half of the time of breadth-first, and the
+    minutes until half of the PageRank is fetched; means over seeds."""
+    found: dict[str, list[list[float]]] = {name: [] for name in _BY_TIME}
     for seed in range(_BY_TIME_SEEDS):
-        end_s, gained = shares_over_time(ground, name, connections, delay_s, seed)
-        if len(until_s) == seed:
-            until_s.append(float(end_s[-1]))
-        places = [min(np.searchsorted(end_s, part * until_s[seed]), len(end_s) - 1) for part in (1 / 3, 1 / 2)]
-        shares = [float(gained[place]) for place in places]
-        found.append([*shares, half_s(end_s, gained) / 60])
-    return [float(value) for value in np.mean(found, axis=0)]
+        crawls = {name: shares_over_time(ground, name, connections, delay_s, seed) for name in _BY_TIME}
+        end_s, _ = crawls["breadth-first"]
+        until_s = float(end_s[-1])
+        for name, (end_s, share) in crawls.items():
+            found[name].append([*shares_at(end_s, share, (until_s / 3, until_s / 2)), half_s(end_s, share) / 60])
+    return {name: np.mean(rows, axis=0).tolist() for name, rows in found.items()}
 
 
 def by_time(every: list[Ground]) -> None:
     for connections, delay_s in _CONDITIONS:
-        found: dict[str, dict[tuple[str, str], float]] = {"1/3": {}, "1/2": {}, "minutes": {}}
-        for ground in every:
-            until_s: list[float] = []
-            for name in _BY_TIME:
-                values = shares_in_time(ground, name, connections, delay_s, until_s)
-                for measure, value in zip(found, values, strict=True):
-                    found[measure][name, ground.name] = value
+        found = {ground.name: measures_in_time(ground, connections, delay_s) for ground in every}
         under = f"{connections} connections, w = {delay_s:g} s"
-        for part in ("1/3", "1/2"):
-            table(f"PageRank at {part} of the time of breadth-first: {under}", list(_BY_TIME), every, found[part], 3)
-        table(f"Minutes until half of the PageRank: {under}", list(_BY_TIME), every, found["minutes"], 1)
+        titles = [f"PageRank at {part} of the time of breadth-first: {under}" for part in ("1/3", "1/2")]
+        for at, title in enumerate((*titles, f"Minutes until half of the PageRank: {under}")):
+            values = {(name, web): measures[name][at] for web, measures in found.items() for name in _BY_TIME}
+            table(title, list(_BY_TIME), every, values, 3 if at < len(titles) else 1)
 
 
 _CURVES = ("breadth-first", "opic", "partial-pagerank", "opic-by-directory", "omniscient")

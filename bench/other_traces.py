@@ -30,8 +30,8 @@ def daily_rhythm(pages: int, updates: int, days: float, seed: int) -> Trace:
     """Return a trace of Poisson pages whose times of day follow a von Mises distribution, with few updates at night."""
     drawn = drawn_trace("poisson", pages, updates, days, seed)
     rng = np.random.default_rng((seed, 2))
-    hour = np.abs(np.mod(rng.vonmises(0.0, 1.0, updates) / (2.0 * np.pi) + 0.5, 1.0))
-    at_s = (np.floor(drawn.at_s / DAY_S) + hour) * DAY_S
+    time_of_day = np.mod(rng.vonmises(0.0, 1.0, updates) / (2.0 * np.pi) + 0.5, 1.0)  # in days; most at noon
+    at_s = (np.floor(drawn.at_s / DAY_S) + time_of_day) * DAY_S
     at_s = at_s[np.lexsort((at_s, drawn.page_of_update()))]
     return Trace(f"daily-{pages}", drawn.offsets, at_s, drawn.site, drawn.horizon_s + DAY_S, {"form": "daily"})
 

@@ -17,20 +17,19 @@ import numpy as np
 
 from trapline.api.simulation import chosen_strategies
 from trapline.cli.terminal.progress import compile_crawl, compile_ranks
-from trapline.defaults import CONNECTIONS, DELAY_S, STRATEGY, TRIED_PER_CONNECTION
+from trapline.confidence import estimate
+from trapline.defaults import CONFIRMING_DRAWS, CONNECTIONS, DELAY_S, STRATEGY, TRIED_PER_CONNECTION
 from trapline.graph import Graph, generate, load_graph
-from trapline.refresh import estimate
 from trapline.samples import located
 from trapline.simulator.arena import Arena, arena_of
 from trapline.simulator.recommendation import (
-    DRAWS,
     ROUNDS,
     CrawlBudget,
     CrawlSetting,
     Recommendation,
+    TrialRunner,
     Trials,
     TriedConditions,
-    Trier,
     live_only,
     recommend,
 )
@@ -43,6 +42,7 @@ GENERATED = {
     "5,000 pages": (5_000, 60),
 }
 NEW_DRAWS = 5
+_SEEN = ROUNDS[-1] + CONFIRMING_DRAWS  # draws that `recommend` uses
 _SHARE = 1 / 3
 
 
@@ -70,7 +70,7 @@ def graphs() -> Iterator[tuple[str, Graph]]:
 
 def third_of_the_pages(arena: Arena, default: CrawlSetting) -> CrawlBudget:
     trials = Trials(default)
-    Trier(arena, CrawlBudget(pages=round(arena.web.pages * _SHARE)), lambda _: None).add(trials, [0])
+    TrialRunner(arena, CrawlBudget(pages=round(arena.web.pages * _SHARE)), lambda _: None).add(trials, [0])
     return CrawlBudget(time_s=float(f"{trials.seconds[0]:.2g}"))
 
 
@@ -97,10 +97,10 @@ def is_default(one: CrawlSetting, name: str, plans: TriedConditions) -> bool:
 
 def judged(name: str, arena: Arena, found: Recommendation, every: list[CrawlSetting], advised_s: float) -> Row:
     started = time.perf_counter()
-    trier = Trier(arena, found.budget, lambda _: None)
+    runner = TrialRunner(arena, found.budget, lambda _: None)
     crawled = {one.same_crawl(arena.web.sites): Trials(one) for one in every}
     for trials in crawled.values():
-        trier.add(trials, range(ROUNDS[-1] + DRAWS, ROUNDS[-1] + DRAWS + NEW_DRAWS))
+        runner.add(trials, range(_SEEN, _SEEN + NEW_DRAWS))
     full_s = time.perf_counter() - started
     best = max(crawled.values(), key=lambda trials: trials.mean)
 

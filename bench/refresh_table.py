@@ -21,6 +21,7 @@ from other_traces import DAY_S, other_traces
 
 from trapline.cli.refresh.replay_options import read_trace
 from trapline.cli.terminal.progress import Progress
+from trapline.confidence import estimate
 from trapline.lab.paper import FAILS, HOLDS, UNDECIDED, PaperClaim, Values, at_least, differences, more
 from trapline.lab.trace_study import MEASURES, Samples, TraceStudy
 from trapline.output import write_json
@@ -28,7 +29,6 @@ from trapline.refresh import (
     ReplayConditions,
     Trace,
     all_policies,
-    estimate,
     policy_named,
 )
 from trapline.refresh.core.layout import LEVELS

@@ -15,7 +15,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from pyarrow import compute
 
 import trapline
 from trapline.cli.warmup import compile_all
+from trapline.confidence import estimate
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
 from trapline.frontier.layout import FETCHED
@@ -32,7 +33,6 @@ from trapline.graph import Graph, LoadOptions, generate, load_graph, pagerank
 from trapline.graph.exact import drawn
 from trapline.graph.graph import csr_from_edges
 from trapline.lab.castillo.orders import HISTORICAL, PUBLISHED
-from trapline.refresh.replay.replayer import estimate
 from trapline.samples import GRAPHS
 from trapline.servers.sampled import modelled_servers
 from trapline.simulator import SimulatedCrawl, constant_servers, politeness_violations, simulate
@@ -141,6 +141,16 @@ def shares_over_time(
     fetches = done.fetches.filter(compute.equal(done.fetches["result"], "fetched"))
     share = np.cumsum(ground.rank[fetches["page"].to_numpy()]) / ground.rank.sum()
     return fetches["end_s"].to_numpy(), share
+
+
+def shares_at(end_s: Floats, share: Floats, times_s: Sequence[float] | Floats) -> Floats:
+    """Return the share that is fetched at each of these times, from what `shares_over_time` returns.
+
+    >>> shares_at(np.array([1.0, 3.0]), np.array([0.4, 1.0]), [0.9, 1.0, 2.9, 4.0]).tolist()
+    [0.0, 0.4, 0.4, 1.0]
+    """
+    ended = np.searchsorted(end_s, np.asarray(times_s), side="right")
+    return np.concatenate([[0.0], share])[ended]
 
 
 def half_s(end_s: Floats, share: Floats) -> float:

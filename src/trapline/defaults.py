@@ -12,6 +12,7 @@ DELAY_S = 15.0  # w; castillo04: under 15 s is impolite
 # k, and the pause between two pages of a visit: what a reader with a browser requests from a site before leaving it
 PER_CONNECTION, PAUSE_S = 10, 1.0
 TRIED_PER_CONNECTION = (PER_CONNECTION, 1, 100)  # by `trapline recommend`
+CONFIRMING_DRAWS = 20  # of servers and failures, by `trapline recommend`: the search has not seen them
 PAGES_PER_SITE = 25_000  # castillo04, against traps
 
 # One connection, one page per visit, and a quality that is known before the crawl: most experiments of the papers, and the defaults

@@ -9,7 +9,7 @@ import pytest
 
 from trapline.cli import run
 from trapline.cli.refresh.results import picture
-from trapline.refresh import Estimate
+from trapline.confidence import Estimate
 from trapline.report.svg import COLOURS
 
 TRACE = "bursty:30:400:3"

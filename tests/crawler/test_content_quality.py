@@ -120,6 +120,7 @@ def server() -> Iterator[SmallServer]:
 @pytest.fixture
 def scorers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "scorers.py").write_text(SCORERS)
+    (tmp_path / "exits.py").write_text("import os\nos._exit(3)\n")
     monkeypatch.chdir(tmp_path)  # where MODULE:FUNCTION is looked up
     return tmp_path
 
@@ -263,6 +264,7 @@ WRONG = [
     ("content:text:xx", "valid: de, en, es"),
     ("content:scorers:nothing", "raises AttributeError"),
     ("content:nowhere:nothing", "raises ModuleNotFoundError"),
+    ("content:exits:nothing", "ended with exit code 3 before it could score a page; correct the module or the model"),
     ("content:fasttext=no.bin", "no.bin: no such file; name the file of a fastText model"),
     ("content:fasttext=scorers.py", "scorers.py: not a fastText model: it does not begin as one; name another file"),
 ]

@@ -38,8 +38,9 @@ def first_difference(fast: list[Event], slow: list[Event]) -> str:
 @pytest.mark.parametrize("name", page_ranks())
 def test_a_page_rank_declares_the_same_as_its_slow_twin(name: str) -> None:
     fast, slow = page_ranks()[name], twin_of_page_rank(name)
-    declared = (fast.constant or fast.fifo, set(fast.inputs), fast.scores or None, fast.batched)
-    assert declared == (slow.constant, set(slow.inputs), slow.scores, slow.batched)
+    declared = (fast.constant or fast.fifo, set(fast.inputs), fast.scores or None, fast.batched, fast.learns)
+    assert declared == (slow.constant, set(slow.inputs), slow.scores, slow.batched, slow.learns)
+    assert fast.hands_on == slow.hands_on
 
 
 @pytest.mark.parametrize("name", site_ranks())

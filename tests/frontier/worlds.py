@@ -26,6 +26,7 @@ from tests.naive import frontier as naive
 from trapline.errors import ConfigError, InvariantError
 from trapline.frontier.core.arrivals import Arrivals
 from trapline.strategies import page_ranks, site_ranks
+from trapline.strategies.base.url_inputs import STATE_PAGES
 
 MOST_STEPS = 20_000
 PATIENCE = 5  # how often a revisit is requested again
@@ -61,8 +62,6 @@ class WebPage(NamedTuple):
 
     def value(self, column: str) -> float:
         """An input of a page rank of any name. -1 is also how `history` marks a page that the old crawl did not have."""
-        if column.endswith("_page"):
-            return 0.0  # a page that keeps a state: all pages share that of page 0
         if column == QUALITY:
             return -1.0 if self.inputs_seed % 2 else self.quality
         return VALUES[zlib.crc32(f"{column} {self.inputs_seed}".encode()) % len(VALUES)]
@@ -488,7 +487,10 @@ class Driver:
         assert self.frontier.add_sites(len(sites), self.now(), groups=groups) == 0
         assert self.frontier.add_pages([p.site for p in pages], dynamic=[p.dynamic for p in pages]) == 0
         for name in inputs_of(self.frontier):
-            self.frontier.set_column(name, [page.value(name) for page in pages])
+            if name in STATE_PAGES:  # three pages in a row have a directory; the first of them keeps its state
+                self.frontier.set_column(name, [float(page // 3 * 3) for page in range(len(pages))])
+            else:
+                self.frontier.set_column(name, [page.value(name) for page in pages])
         self.discover(self.world.seeds)
 
     # Time.

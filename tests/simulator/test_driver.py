@@ -42,6 +42,7 @@ from trapline.simulator import (
 from trapline.simulator.connections import FATE
 from trapline.simulator.scores import KnownGraph
 from trapline.strategies import PageRank, Strategy, page_ranks, pair, site_ranks
+from trapline.strategies.base.url_inputs import STATE_PAGES
 
 UNCOMPILED = bool(numba.config.DISABLE_JIT)
 WEBS = (10 if PROOF else 5) if UNCOMPILED else examples(400)
@@ -67,8 +68,10 @@ STRATEGIES = [Strategy(f"{p.name} x {s.name}", p, s) for p in PAGE_RANKS for s i
 
 
 def inputs_of(strategy: Strategy, pages: int) -> dict[str, Any]:
-    """Values with ties for every column that the page rank wants."""
-    return {name: np.arange(pages) * 7 % 5 / 4 - 0.5 for name in strategy.page.inputs}
+    """Values with ties for every column that the page rank wants. Three pages in a row have a directory, whose state the first of them
+    keeps."""
+    given = {name: np.arange(pages) * 7 % 5 / 4 - 0.5 for name in strategy.page.inputs}
+    return given | {name: np.arange(pages) // 3 * 3.0 for name in STATE_PAGES if name in given}
 
 
 # Webs.

@@ -14,9 +14,9 @@ from trapline.simulator.recommendation import (
     CrawlBudget,
     CrawlSetting,
     Recommendation,
+    TrialRunner,
     Trials,
     TriedConditions,
-    Trier,
     live_only,
     nearest_to,
     needs_future,
@@ -28,6 +28,7 @@ from trapline.strategies.base.chosen import named, ready
 PAGES, SITES, DRAWS = 400, 20, 3
 GIVEN = {"delay": (15.0,), "per_connection": TRIED_PER_CONNECTION}
 MINUTE = CrawlBudget(time_s=60.0)
+HOUR_OR_SO = CrawlBudget(time_s=59 * 60.0)  # a curve has 60 points, so one at every minute
 
 
 def conditions(budget: CrawlBudget, connections: Sequence[int] = (10,), **given: object) -> TriedConditions:
@@ -51,7 +52,7 @@ def searched(budget: CrawlBudget, *names: str, **given: object) -> Recommendatio
 
 def crawled(one: CrawlSetting, budget: CrawlBudget, plans: TriedConditions, draws: Sequence[int]) -> Trials:
     trials = Trials(one)
-    Trier(arena(plans), budget, lambda _: None).add(trials, draws)
+    TrialRunner(arena(plans), budget, lambda _: None).add(trials, draws)
     return trials
 
 
@@ -71,9 +72,12 @@ def test_no_crawl_exceeds_the_budget() -> None:
 def test_a_crawl_that_ends_in_time_fetches_what_a_full_crawl_has_fetched_by_then() -> None:
     plans = conditions(MINUTE)
     one = setting("opic", plans)
-    (part,), (whole,) = (crawled(one, budget, plans, [0]).curves for budget in (MINUTE, CrawlBudget(time_s=6000.0)))
-    assert part[-1] == pytest.approx(crawled(one, MINUTE, plans, [0]).shares[0])
-    assert part[-1] <= whole[-1] and (part[1:] >= part[:-1]).all()
+    part, whole = (crawled(one, budget, plans, [0]) for budget in (MINUTE, HOUR_OR_SO))
+    (curve,), (longer,) = part.curves, whole.curves
+    assert (
+        0.0 < part.shares[0] == curve[-1] == longer[1] < longer[-1]
+    )  # the second point of the longer curve is at a minute
+    assert (curve[1:] >= curve[:-1]).all() and (longer[1:] >= longer[:-1]).all()
 
 
 def test_the_advice_is_judged_on_draws_that_the_search_has_not_seen() -> None:
@@ -89,6 +93,16 @@ def test_the_advice_is_never_worse_than_the_default_on_these_draws() -> None:
         found = searched(budget, "breadth-first", "opic", "random")
         assert found.advised.mean >= found.default.mean
         assert found.keeps_default == (found.advised is found.default)
+
+
+def test_a_setting_that_is_better_on_every_draw_is_the_advice() -> None:
+    """Ten connections fetch more in a minute than one."""
+    plans = conditions(MINUTE, (10, 1), per_connection=(1,))
+    many, one = plans.settings([ready(named("opic"), "opic", False)])
+    found = recommend(arena(plans), MINUTE, [many], one, one, DRAWS)
+    assert (many.conditions.connections, one.conditions.connections) == (10, 1)
+    assert found.advised.setting == many and not found.keeps_default
+    assert min(found.advised.shares) > max(found.default.shares)
 
 
 def test_the_advice_is_reproducible() -> None:
@@ -133,6 +147,36 @@ def test_a_search_makes_no_more_crawls_than_planned() -> None:
 def test_the_advice_says_when_the_budget_is_enough_for_everything() -> None:
     found = searched(CrawlBudget(pages=PAGES), "breadth-first")
     assert found.keeps_default and found.covers_all and "enough for everything" in " ".join(advice(found))
+
+
+def judged(plans: TriedConditions, strategy: str, *shares: float) -> Trials:
+    """Trials with these shares of the PageRank, without a crawl."""
+    return Trials(setting(strategy, plans), list(shares), [9] * len(shares), [1.0] * len(shares))
+
+
+def found_by_hand(default: Trials, first: Trials, other: Trials) -> Recommendation:
+    """The search had no winner that matters, so the default is kept."""
+    best = sorted((default, first, other), key=lambda trials: -trials.mean)
+    return Recommendation(MINUTE, default, default, first, best, settings=9, crawls=99)
+
+
+def test_the_advice_names_a_setting_that_is_clearly_better_although_it_did_not_win_the_search() -> None:
+    plans = conditions(MINUTE)
+    default, first = judged(plans, "crawl-ability", 0.5, 0.6, 0.7), judged(plans, "breadth-first", 0.4, 0.5, 0.6)
+    said = " ".join(advice(found_by_hand(default, first, judged(plans, "opic", 0.55, 0.65, 0.75))))
+    assert (
+        "opic, r = 10, k = 10, w = 15 s fetched +5.00 ± 0.00 points more" in said and "did not win the search" in said
+    )
+    assert "No other setting is clearly better" not in said
+    said = " ".join(advice(found_by_hand(default, first, judged(plans, "opic", 0.4, 0.7, 0.71))))
+    assert "No other setting is clearly better; the nearest, opic, r = 10" in said
+
+
+def test_a_crawl_that_fetched_less_is_said_to_have_fetched_less() -> None:
+    plans = conditions(MINUTE)
+    default, first = judged(plans, "crawl-ability", 0.5, 0.6), judged(plans, "breadth-first", 0.51, 0.61)
+    said = " ".join(advice(found_by_hand(default, first, judged(plans, "opic", 0.4, 0.5))))
+    assert "1.00 ± 0.00 percentage points less than breadth-first" in said and "-1.00" not in said
 
 
 def test_the_advice_says_that_it_rests_on_a_sample() -> None:

@@ -14,6 +14,7 @@ from trapline.frontier import FETCHED, Drained, Frontier, Outcome, Rescore, Rule
 from trapline.frontier.layout import UNKNOWN
 from trapline.graph import Graph
 from trapline.strategies import Strategy
+from trapline.strategies.base.url_inputs import STATE_PAGES
 
 
 def graph_of(links: list[list[int]], site: list[int], ips: list[int] | None = None, **more: Any) -> Graph:
@@ -44,8 +45,10 @@ GRAPHS = st.integers(0, 2**32 - 1).map(random_graph)
 
 
 def inputs_of(strategy: Strategy, pages: int) -> dict[str, Any]:
-    """Numbers with ties, some of them negative, for every column that the page rank wants."""
-    return {name: (np.arange(pages) * 7 + at) % 5 / 4 - 0.5 for at, name in enumerate(strategy.page.inputs)}
+    """Numbers with ties, some of them negative, for every column that the page rank wants. Three pages in a row have a directory, whose
+    state the first of them keeps."""
+    given = {name: (np.arange(pages) * 7 + at) % 5 / 4 - 0.5 for at, name in enumerate(strategy.page.inputs)}
+    return given | {name: np.arange(pages) // 3 * 3.0 for name in STATE_PAGES if name in given}
 
 
 def known_pagerank(graph: Graph, known: set[int], fetched: set[int]) -> Any:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from trapline.confidence import estimate
 from trapline.lab.study import Result, StudyRun
-from trapline.refresh import estimate
 
 HOLDS, IN_PART, FAILS, UNDECIDED = "holds", "holds in part", "does not hold", "undecided"
 Values = Sequence[float]  # one value per web or seed

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from trapline.confidence import estimate
 from trapline.frontier import Rules
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.webs import Floats, KnownWeb, WebCache, WebSource
-from trapline.refresh import estimate
 from trapline.servers.model import MODELS
 from trapline.servers.sampled import modelled_servers, page_seconds
 from trapline.simulator import SimulatedCrawl, constant_servers, simulate

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from trapline.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from trapline.confidence import Estimate, estimate
     from trapline.refresh.live.memory import RefreshRules
     from trapline.refresh.live.refresher import Choice, Refresher
     from trapline.refresh.policy import Policy, all_policies, policy_named, rule
     from trapline.refresh.replay.replay_world import ReplayConditions, ReplayWorld, draw_world
-    from trapline.refresh.replay.replayer import Estimate, ReplayFreshness, estimate, replay_world
+    from trapline.refresh.replay.replayer import ReplayFreshness, replay_world
     from trapline.refresh.replay.trace import Trace, drawn_trace, in_steps, load_trace, stretches, trace_of_pages
     from trapline.refresh.replay.truth import Measure
 
@@ -45,6 +46,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
+        "trapline.confidence": ("Estimate", "estimate"),
         "trapline.refresh.live.memory": ("RefreshRules",),
         "trapline.refresh.live.refresher": (
             "Choice",
@@ -62,9 +64,7 @@ __getattr__ = lazy_names(
             "draw_world",
         ),
         "trapline.refresh.replay.replayer": (
-            "Estimate",
             "ReplayFreshness",
-            "estimate",
             "replay_world",
         ),
         "trapline.refresh.replay.trace": (

@@ -8,11 +8,11 @@ from html import escape
 
 import numpy as np
 
-from trapline.refresh import Estimate
+from trapline.confidence import Estimate
 from trapline.report.chart import Axis, Chart, ChartLine, axis
 from trapline.report.html import Headline, PageFrame, filled, head_cell, headline, number_cell
 from trapline.report.table import HIGH, NEITHER, Column
-from trapline.simulator.recommendation import CrawlBudget, Recommendation, Trials, is_clear
+from trapline.simulator.recommendation import CrawlBudget, Recommendation, Trials
 from trapline.units import counted, duration, time_unit
 
 _WHOLE_WEB = 0.5  # share of the known pages from which a budget says little about a larger web
@@ -31,15 +31,15 @@ def advice(found: Recommendation) -> list[str]:
     """Return the advice as sentences."""
     advised, budget = found.advised, budget_text(found.budget)
     fetched = f"Within {budget}, it fetches {advised.mean:.1%} of the PageRank of the graph"
-    over_first = f"{_more(advised, found.breadth_first)} than breadth-first"
+    over_first = f"{_difference(advised, found.breadth_first)} than breadth-first"
     if found.keeps_default:
         sentences = [f"Keep the default, {advised.setting.label}.", f"{fetched}, {over_first}.", *_nearest(found)]
     else:
         sentences = [
             f"Crawl with {advised.setting.label}.",
-            f"{fetched}: {_more(advised, found.default)} than the default, and {over_first}.",
+            f"{fetched}: {_difference(advised, found.default)} than the default, and {over_first}.",
         ]
-        if not is_clear(advised.gain_over(found.default)):
+        if not advised.gain_over(found.default).is_above_zero:
             sentences.append(
                 "The gain over the default may be chance, because its interval contains 0; more --draws can tell."
             )
@@ -55,12 +55,19 @@ def _nearest(found: Recommendation) -> list[str]:
     others = [trials for trials in found.best if trials is not found.default]
     if not others:
         return []
-    gain = points(others[0].gain_over(found.default))
-    return [f"No other setting is clearly better; the nearest, {others[0].setting.label}, differs by {gain} points."]
+    label, gain = others[0].setting.label, others[0].gain_over(found.default)
+    if gain.is_above_zero:
+        return [
+            f"The setting {label} fetched {points(gain)} points more on these draws, but it did not win the search, and the best of "
+            "several looks better than it is. To check it, name its strategy and give more --draws."
+        ]
+    return [f"No other setting is clearly better; the nearest, {label}, differs by {points(gain)} points."]
 
 
-def _more(one: Trials, other: Trials) -> str:
-    return f"{points(one.gain_over(other))} percentage points more"
+def _difference(one: Trials, other: Trials) -> str:
+    """Return how much more or less of the PageRank the first fetched than the other."""
+    gain = one.gain_over(other)
+    return f"{points(gain).removeprefix('-')} percentage points {'less' if gain.mean < 0 else 'more'}"
 
 
 def budget_text(budget: CrawlBudget) -> str:
@@ -204,7 +211,7 @@ def recommendation_page(
 def _headlines(found: Recommendation) -> list[Headline]:
     over = ((found.default, "the default"), (found.breadth_first, "breadth-first"))
     gains = [
-        Headline(points(found.advised.gain_over(one)), "points", f"more than {name}")
+        Headline(points(found.advised.gain_over(one)), "points", f"compared with {name}")
         for one, name in over
         if one is not found.advised
     ]

@@ -4,6 +4,10 @@ A *setting* is a strategy with r, k and w. A *draw* is a seed: servers, failures
 setting crawls the same draws. The search is successive halving: all settings crawl one draw, then the better third two, and so on.
 The best settings then crawl draws that the search has not seen, because the best of many looks better than it is on the draws by which
 it was chosen. This module reads no files and shows nothing.
+
+Source: Jamieson, Talwalkar 2016, Non-stochastic Best Arm Identification and Hyperparameter Optimization (AISTATS). Differs from the
+paper: a third is kept and not half, and at least the finalists, although the draws only double. KEPT, FINALISTS and DRAWS are ours:
+bench/recommend.py measures what the advice loses with them.
 """
 
 import math
@@ -15,10 +19,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trapline.defaults import CONNECTIONS, DELAY_S, PER_CONNECTION, TRIED_PER_CONNECTION
+from trapline.confidence import Estimate, estimate
+from trapline.defaults import CONFIRMING_DRAWS, CONNECTIONS, DELAY_S, PER_CONNECTION, TRIED_PER_CONNECTION
 from trapline.errors import ConfigError
 from trapline.progress import CalledSteps
-from trapline.refresh.replay.replayer import Estimate, estimate
 from trapline.simulator.arena import Arena
 from trapline.simulator.conditions import CrawlConditions
 from trapline.simulator.log import fetched
@@ -30,11 +34,10 @@ Number = TypeVar("Number", int, float)
 
 ROUNDS = (1, 2, 4, 8)
 """Draws that a setting has crawled at the end of each round, unless it was dropped before."""
-KEPT = 3  # one of so many settings remains after a round
-FINALISTS = 5
-DRAWS = 20
+KEPT = 3  # after a round, one setting of three remains
+FINALISTS = 5  # settings that crawl the new draws, besides the default and breadth-first
 _POINTS = 60  # of a curve
-_SMALL = 0.001  # gain that is not worth another setting unless it is certain
+_SMALL_GAIN = 0.001  # share of the PageRank: a tenth of a percentage point
 _ALL = 0.999  # share of the PageRank from which a budget is enough for everything
 
 
@@ -123,7 +126,7 @@ class Recommendation:
         return self.default.mean >= _ALL and self.advised.mean >= _ALL
 
 
-class Trier:
+class TrialRunner:
     """Crawls settings on draws, within the budget."""
 
     def __init__(self, arena: Arena, budget: CrawlBudget, progress: Callable[[int], None]) -> None:
@@ -168,7 +171,7 @@ def recommend(
     settings: Sequence[CrawlSetting],
     default: CrawlSetting,
     breadth_first: CrawlSetting,
-    draws: int = DRAWS,
+    draws: int = CONFIRMING_DRAWS,
 ) -> Recommendation:
     """Search among the settings, and compare the best of them with the default and with breadth-first.
 
@@ -179,11 +182,11 @@ def recommend(
     references = (default, breadth_first)
     most = planned_crawls(len(distinct), draws, len(references))
     with arena.steps.counted("searching", "crawls") as progress:
-        trier = Trier(arena, budget, lambda done: progress(done, most))
-        ranked = [trials.setting for trials in _searched(trier, distinct)]
+        runner = TrialRunner(arena, budget, lambda done: progress(done, most))
+        ranked = [trials.setting for trials in _searched(runner, distinct)]
         finalists = {key: Trials(one) for key, one in _by_crawl((*ranked[:FINALISTS], *references), sites).items()}
         for trials in finalists.values():
-            trier.add(trials, range(ROUNDS[-1], ROUNDS[-1] + draws))  # draws that the search has not seen
+            runner.add(trials, range(ROUNDS[-1], ROUNDS[-1] + draws))  # draws that the search has not seen
     usual, first = finalists[default.same_crawl(sites)], finalists[ranked[0].same_crawl(sites)]
     return Recommendation(
         budget,
@@ -192,7 +195,7 @@ def recommend(
         breadth_first=finalists[breadth_first.same_crawl(sites)],
         best=sorted(finalists.values(), key=lambda trials: -trials.mean),
         settings=len(distinct),
-        crawls=trier.crawls,
+        crawls=runner.crawls,
     )
 
 
@@ -204,12 +207,12 @@ def _by_crawl(settings: Iterable[CrawlSetting], sites: int) -> dict[tuple[object
     return found
 
 
-def _searched(trier: Trier, settings: Sequence[CrawlSetting]) -> list[Trials]:
+def _searched(runner: TrialRunner, settings: Sequence[CrawlSetting]) -> list[Trials]:
     """Return the settings that survived the search, best first."""
     alive, done = [Trials(one) for one in settings], 0
     for draws in ROUNDS:
         for trials in alive:
-            trier.add(trials, range(done, draws))
+            runner.add(trials, range(done, draws))
         alive.sort(key=lambda trials: -trials.mean)  # stable: of equal settings, the first given is the best
         alive = _different(alive)
         alive, done = alive[: survivors(len(alive))], draws
@@ -225,7 +228,8 @@ def _different(ranked: Sequence[Trials]) -> list[Trials]:
 
 
 def survivors(settings: int) -> int:
-    """
+    """Return how many of these settings remain after a round.
+
     >>> survivors(100), survivors(6)
     (34, 5)
     """
@@ -241,18 +245,13 @@ def planned_crawls(settings: int, draws: int, references: int) -> int:
     return crawls + (min(alive, FINALISTS) + references) * draws
 
 
-def is_clear(gain: Estimate) -> bool:
-    """Return whether the gain is positive and outside its interval. A single draw has no interval, and shows nothing."""
-    return gain.ci is not None and gain.mean > gain.ci
-
-
 def matters(gain: Estimate) -> bool:
-    """Return whether to change a setting for this gain: it is clear, or it is likely and not small.
+    """Return whether to leave the default for this gain: its interval does not contain 0, or its mean is not small.
 
     >>> matters(Estimate(0.0002, 0.0001)), matters(Estimate(0.0002, 0.0003)), matters(Estimate(0.04, 0.05))
     (True, False, True)
     """
-    return is_clear(gain) or gain.mean > _SMALL
+    return gain.is_above_zero or gain.mean > _SMALL_GAIN
 
 
 # ---- The settings to compare.
@@ -293,7 +292,7 @@ class TriedConditions:
         pages, delays = given["per_connection"], given["delay"]
         default = nearest_to(CONNECTIONS, connections), nearest_to(PER_CONNECTION, pages), nearest_to(DELAY_S, delays)
         if budget.time_s is None and pages == TRIED_PER_CONNECTION:
-            # Without a limit of time, one page per visit is hardly ever worse, and takes for ever.
+            # Without a limit of time, one page per visit would nearly always win, and nobody could wait for it.
             pages = (PER_CONNECTION,)
         if budget.time_s is not None and len(connections) == 1:
             connections = tried_connections(connections[0])

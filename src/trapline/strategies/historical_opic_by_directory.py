@@ -1,9 +1,14 @@
 """opic-by-directory with an older crawl of the same web: a page begins with what it, or its directory, was worth then.
 
-Page rank: R(p) + H g (h(p) - 1), R(p) and g = the rank and the mean cash of opic_by_directory.py. h(p) = the PageRank of p in the
-older crawl, as a multiple of the mean PageRank there. For a page that is new since then: h(p) = (K + sum of h(q)) / (K + n), over the
-n pages q that were in the older crawl, are in the directory of p and were discovered so far. H = HISTORY_WEIGHT (in cash per cash), K =
-HISTORY_SHRINKAGE (pages); both > 0. Site rank: the rank of the best page. Cost: as opic_by_directory.py.
+Page rank: R(p) + H g (h(p) - 1)
+
+R(p), g  the page rank and the mean cash of opic_by_directory.py
+h(p)     the PageRank of p in the older crawl, as a multiple of the mean PageRank there. For a page that is new since then:
+         (K + sum of h(q)) / (K + n), over the n pages q that were in the older crawl, are in the directory of p and were discovered so far
+H        HISTORY_WEIGHT (> 0)
+K        HISTORY_SHRINKAGE (pages, > 0)
+
+Site rank: the rank of the best page. Cost: as opic_by_directory.py.
 Source: the older crawl as in "historical-pagerank" of Castillo's thesis 4.3.2. How new pages are judged, and the combination, are
 ours: docs/learning-order.md.
 Differs from the thesis: what the crawl finds changes the rank of an old page too.

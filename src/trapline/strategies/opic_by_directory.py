@@ -1,15 +1,22 @@
-"""OPIC that learns from directories: a page is worth its cash and what pages of its directory, and pages found from the same
-directory, turned out to be worth; pages of directories that were hardly tried get a bonus.
+"""OPIC that learns from directories: the cash of fetched pages says what waiting pages of their directory, and waiting pages found from the
+same directory, are worth. Pages of directories that were hardly tried get a bonus.
 
-Page rank: cash(p) - 1 + A a(d) + B a(f) + e (C / (1 + n(d)) + D / (1 + n(f))), where d = the fetched pages in the directory of p,
-and f = the fetched pages that were found from the directory of the page that first linked to p. cash(p) = the cash of opic.py;
-a fetched page keeps it, and later links add to it. The 1 with which every page begins says nothing about it. It would make no difference
-to the order of pages, but ten pages of which nothing is known would make a site better than one good page, for a site rank that adds
-up pages (crawl-ability). n = number of pages in the group d or f. a = (S - n g) / (n + K), S = the
-cash of these pages now, g = the mean cash of all fetched pages (1 before the first): the mean of the group, shrunk towards g,
-less g. e = max(0, g - 1) = the mean cash that links have brought, so that the bonus has the scale of the web. For a seed,
-a(f) = 0, and D / (1 + n(f)) = 0. A = OWN_WEIGHT, B = FOUND_WEIGHT, C = OWN_BONUS, D = FOUND_BONUS (in cash per cash), K =
-SHRINKAGE (pages); all > 0. In a graph without URLs, a directory is a site. Site rank: the rank of the best page.
+Page rank: cash(p) - 1 + A a(d) + B a(f) + e (C / (1 + n(d)) + D / (1 + n(f)))
+
+d        the fetched pages in the directory of p
+f        the fetched pages that were found from the directory of the page that first linked to p. A seed has no f: both of its terms are 0
+cash(p)  the cash of opic.py. A fetched page keeps its cash, and later links add to it. The 1 with which every page begins is subtracted,
+         because it says nothing about the page. The order of pages does not need that. A site rank that adds up pages (crawl-ability)
+         does: ten pages of which nothing is known would count more than one good page.
+n        number of pages of a group, d or f
+a        advantage of a group, (S - n g) / (n + K), S = the cash of its pages now (base/advantage.py)
+g        (G + 1) / (N + 1), G = the cash of all fetched pages, N = their number: their mean, and 1 before the first fetch
+e        max(0, g - 1), about the mean cash that links have brought: so the bonus has the scale of the web
+A, B     OWN_WEIGHT, FOUND_WEIGHT (> 0)
+C, D     OWN_BONUS, FOUND_BONUS (> 0)
+K        SHRINKAGE (pages, > 0)
+
+In a graph without URLs, a directory is a site. Site rank: the rank of the best page.
 Cost: O(1) per link; O(log pages of the site) per link to a waiting page, and for at most 8 pages that are ranked again before a
 visit (`learns`).
 Source: OPIC as in opic.py; means shrunk towards a common one after Robbins 1956 (empirical Bayes); a bonus for what was hardly
@@ -27,6 +34,7 @@ from trapline.compiled.jit import shared
 from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
 from trapline.strategies import PageRank, Strategy, top_page
+from trapline.strategies.base.advantage import advantage
 
 COLUMNS = (
     "directory_page",
@@ -50,16 +58,11 @@ SEED_N = 1e12  # n(f) of a seed: no bonus
 
 
 @shared
-def advantage(total: float, pages: float, common: float) -> float:
-    """Return by how much the mean of a group of pages, shrunk towards the common mean, exceeds the common mean."""
-    return (total - pages * common) / (pages + SHRINKAGE)
-
-
-@shared
 def value(cash: float, own: float, own_n: float, found: float, found_n: float, common: float) -> float:
     """Return the rank of a page from its cash, the cash and the sizes of its two groups, and the mean cash of all."""
     bonus = OWN_BONUS / (1.0 + own_n) + FOUND_BONUS / (1.0 + found_n)
-    learned = OWN_WEIGHT * advantage(own, own_n, common) + FOUND_WEIGHT * advantage(found, found_n, common)
+    of_own, of_found = advantage(own, own_n, common, SHRINKAGE), advantage(found, found_n, common, SHRINKAGE)
+    learned = OWN_WEIGHT * of_own + FOUND_WEIGHT * of_found
     return cash - 1.0 + learned + max(0.0, common - 1.0) * bonus
 
 

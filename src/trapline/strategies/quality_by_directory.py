@@ -1,12 +1,19 @@
 """Orders pages by what directories and linking pages say about their quality: the learning order on qualities.
 
-Page rank: g + A a(l) + B a(d) + C a(f), where l = the fetched pages that link to p, d = the fetched pages in the directory of p,
-and f = the fetched pages that were found from the directory of the page that first linked to p; of all of them only those
-whose quality q (>= 0) is known. a = (S - n g) / (n + K): the mean of a group, shrunk towards g, less g; S = the sum of q over the
-group, n = its number of pages. g = (sum of q + 1) / (number + 1) over all fetched pages of known quality. a(f) = 0 for a seed. A =
-LINK_WEIGHT, B = OWN_WEIGHT, C = FOUND_WEIGHT, K = SHRINKAGE (pages); all > 0. In a graph without URLs, a directory is a site. Site
-rank: the rank of the best page. Cost: O(1) per link; O(log pages of the site) per link to a waiting page, and for at most 8 pages
-that are ranked again before a visit (`learns`).
+Page rank: g + A a(l) + B a(d) + C a(f)
+
+l  the fetched pages that link to p
+d  the fetched pages in the directory of p
+f  the fetched pages that were found from the directory of the page that first linked to p; a(f) = 0 for a seed
+a  advantage of a group, (S - n g) / (n + K), S = the sum of the qualities of its pages, n = their number (base/advantage.py)
+g  (Q + 1) / (N + 1), Q = the sum of all qualities, N = their number
+A, B, C  LINK_WEIGHT, OWN_WEIGHT, FOUND_WEIGHT (> 0)
+K  SHRINKAGE (pages, > 0)
+
+Only fetched pages whose quality is known (>= 0) count. In a graph without URLs, a directory is a site. Site rank: the rank of the best
+page.
+Cost: O(1) per link; O(log pages of the site) per link to a waiting page, and for at most 8 pages that are ranked again before a
+visit (`learns`).
 Source: the groups and the shrunk means of opic_by_directory.py; links as in mean_parent_quality.py. The combination and its constants
 are ours: docs/content-quality.md.
 
@@ -21,6 +28,7 @@ from trapline.compiled.jit import shared
 from trapline.frontier.layout import RankView
 from trapline.frontier.ranking import page_rank
 from trapline.strategies import PageRank, Strategy, top_page
+from trapline.strategies.base.advantage import advantage
 
 COLUMNS = (
     "directory_page",
@@ -43,19 +51,13 @@ SHRINKAGE = 3.0  # K, in pages
 
 
 @shared
-def advantage(total: float, pages: float, common: float) -> float:
-    """Return by how much the mean of a group of pages, shrunk towards the common mean, exceeds the common mean."""
-    return (total - pages * common) / (pages + SHRINKAGE)
-
-
-@shared
 def value(common: float, links: float, link_n: float, own: float, own_n: float, found: float, found_n: float) -> float:
     """Return the rank of a page from the mean of all, and from the sums and the sizes of its three groups."""
     return (
         common
-        + LINK_WEIGHT * advantage(links, link_n, common)
-        + OWN_WEIGHT * advantage(own, own_n, common)
-        + FOUND_WEIGHT * advantage(found, found_n, common)
+        + LINK_WEIGHT * advantage(links, link_n, common, SHRINKAGE)
+        + OWN_WEIGHT * advantage(own, own_n, common, SHRINKAGE)
+        + FOUND_WEIGHT * advantage(found, found_n, common, SHRINKAGE)
     )
 
 

@@ -9,13 +9,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from trapline.refresh.replay.replayer import estimate
+from trapline.confidence import Estimate, estimate
 from trapline.units import counted
-
-if TYPE_CHECKING:
-    from trapline.refresh.replay.replayer import Estimate
 
 
 class Collected(NamedTuple):
@@ -92,17 +89,16 @@ def findings(rounds: Rounds) -> str:
     return " ".join(said)
 
 
-def _share(crawls: Sequence[Collected]) -> "Estimate":
+def _share(crawls: Sequence[Collected]) -> Estimate:
     return estimate([crawl.share for crawl in crawls])
 
 
 def _is_clear(better: Sequence[Collected], worse: Sequence[Collected]) -> bool:
     """Return whether the confidence interval of the difference within rounds is above 0."""
-    lead = estimate([one.share - other.share for one, other in zip(better, worse, strict=True)])
-    return lead.ci is not None and lead.mean > lead.ci
+    return estimate([one.share - other.share for one, other in zip(better, worse, strict=True)]).is_above_zero
 
 
-def _percent(share: "Estimate") -> str:
+def _percent(share: Estimate) -> str:
     return f"{100 * share.mean:.1f}" + ("" if share.ci is None else f" ± {100 * share.ci:.1f}")
 
 

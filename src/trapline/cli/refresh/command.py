@@ -244,7 +244,8 @@ def _worlds(trace: "Trace", options: ReplayOptions, level: str, step: Step) -> I
 
 
 def _row(policy: "Policy", level: str, capacity: float, worlds: list["ReplayWorld"], step: Step) -> ReplayRow:
-    from trapline.refresh import estimate, replay_world
+    from trapline.confidence import estimate
+    from trapline.refresh import replay_world
 
     runs = []
     for seed, world in enumerate(worlds):

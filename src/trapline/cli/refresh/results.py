@@ -12,7 +12,8 @@ from trapline.units import counted, duration
 
 if TYPE_CHECKING:
     from trapline.cli.refresh.replay_options import ReplayOptions
-    from trapline.refresh import Estimate, Trace
+    from trapline.confidence import Estimate
+    from trapline.refresh import Trace
 
 # ---- The plot of `trapline refresh replay`: freshness with confidence intervals, one panel per measure. With several capacities, one line
 # per policy and level; with one capacity, one point each. This part knows estimates, not traces.

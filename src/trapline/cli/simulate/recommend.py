@@ -15,7 +15,7 @@ from trapline.cli.options.values import GRAPH_PATH, NameOrFile, count, seconds, 
 from trapline.cli.simulate.arena import opened_arena
 from trapline.cli.terminal.progress import compile_crawl, compile_ranks
 from trapline.cli.terminal.scoreboard import web_name
-from trapline.defaults import CONNECTIONS, STRATEGY, TRIED_PER_CONNECTION
+from trapline.defaults import CONFIRMING_DRAWS, CONNECTIONS, STRATEGY, TRIED_PER_CONNECTION
 from trapline.errors import ConfigError
 from trapline.output import check_writable, write_json, write_text
 from trapline.terminal import say, say_json, say_text
@@ -59,7 +59,7 @@ _OUTPUT = Section(
             "--draws",
             "draws",
             count(2),
-            20,
+            CONFIRMING_DRAWS,
             "Repetitions, with new random servers and failures, that confirm the advice.",
         ),
         (

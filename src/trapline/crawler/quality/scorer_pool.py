@@ -33,7 +33,9 @@ def check_scorer(options: CrawlOptions) -> None:
     if options.quality.startswith(CONTENT):
         command = _command(options.quality, options.modules)
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
-        problem = pickle.loads(done.stdout[LENGTH.size :]) if done.stdout else _ended(options.quality, done.returncode)
+        problem = (
+            pickle.loads(done.stdout[LENGTH.size :]) if done.stdout else _not_begun(options.quality, done.returncode)
+        )
         if problem:
             raise ConfigError(problem)
 
@@ -50,6 +52,10 @@ def _ended(source: str, code: int) -> str:
     """
     how = f": killed by signal {-code}" if code < 0 else f" with exit code {code}"
     return f"--quality {source}: the process of the scorer ended{how}"
+
+
+def _not_begun(source: str, code: int) -> str:
+    return f"{_ended(source, code)} before it could score a page; correct the module or the model that it loads"
 
 
 class Scored(NamedTuple):
@@ -89,7 +95,7 @@ class ScorerProcess:
         try:
             problem = await started._read()
         except EOFError:
-            raise ConfigError(await started.ending()) from None
+            raise ConfigError(_not_begun(source, await process.wait())) from None
         except BaseException:
             await started.end()
             raise

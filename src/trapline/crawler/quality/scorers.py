@@ -13,7 +13,6 @@ import math
 import re
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from trapline.crawler.handler.page import Page
@@ -22,10 +21,9 @@ from trapline.crawler.quality.fasttext_model import fasttext_scorer
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.html.visible_text import visible_text
 from trapline.frontier.layout import RANK_LIMIT
-from trapline.strategies.base.inputs import CONTENT, CONTENT_FORMS
+from trapline.strategies.base.inputs import CONTENT, CONTENT_FORMS, MODULE_FUNCTION
 
-Scorer = Callable[[Sequence[Page]], Sequence[float]]
-_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+Scorer = Callable[[Sequence[Page]], Any]  # the answer of a user's function may be anything: `checked` looks at it
 _FASTTEXT = "fasttext="
 _ANCHOR = re.compile(r"<a(?=[\s>])", re.IGNORECASE)
 _ANCHOR_END = re.compile(r"</a(?=[\s>])", re.IGNORECASE)
@@ -40,7 +38,7 @@ def scorer_of(source: str, folder: str) -> Scorer:
     kind, _, language = name.partition(":")
     if kind == "text":
         return _text_scorer(source, language or "en")
-    if not _FUNCTION.fullmatch(name):
+    if not MODULE_FUNCTION.fullmatch(name):
         raise ConfigError(f"--quality {source}: no such scorer; {CONTENT_FORMS}")
     return _user_scorer(source, name, folder)
 
@@ -108,11 +106,7 @@ def _user_scorer(source: str, name: str, folder: str) -> Scorer:
         ) from error
     if not callable(found):
         raise ConfigError(f"--quality {source}: {function} is not a function; {CONTENT_FORMS}")
-    return partial(_called, found)
-
-
-def _called(function: Callable[[list[Page]], Any], pages: Sequence[Page]) -> list[float]:
-    return checked(function(list(pages)), len(pages))
+    return lambda pages: found(list(pages))
 
 
 def _fasttext_scorer(source: str, name: str) -> Scorer:

@@ -12,7 +12,7 @@ fineweb: Penedo et al. 2024, The FineWeb Datasets (arXiv 2406.17557), section 3.
 links: ours; half of the text.
 Differs from the papers: there a document that fails one rule is dropped. Here the score falls with every rule that fails, so that pages
 can be ordered. The rule about stop words also holds for other languages than English: the words are the most common ones of the
-language, and no other of these languages may have more of them.
+language, and no other of these languages may have more of them. Two occurrences of one stop word are enough.
 """
 
 import re

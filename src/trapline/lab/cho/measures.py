@@ -12,11 +12,11 @@ from itertools import chain
 
 import numpy as np
 
+from trapline.confidence import estimate
 from trapline.lab.cho.crawled_web import CrawledWeb, CrawlResult, Setting
 from trapline.lab.paper import PaperChart, PaperClaim, PaperItem, PaperPart, PaperTable, Results, Values
 from trapline.lab.study import StudyRun
 from trapline.parallel.simulated.crawl import CROSS_OVER, INDEPENDENT
-from trapline.refresh import estimate
 
 PUBLISHED = "to the best of our knowledge"  # our copy of the paper has lost its digits
 _STEPS = 1000  # of coverage, at which overlap is kept

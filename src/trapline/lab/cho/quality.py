@@ -8,10 +8,10 @@ nothing else to do. 0 exchanges: firewall mode. `always`: at the end of every st
 from collections.abc import Mapping
 from itertools import pairwise
 
+from trapline.confidence import estimate
 from trapline.lab.cho.crawled_web import Setting
 from trapline.lab.cho.measures import ChoStudy, Curve, Measure, Measured, item, quality, sent, times
 from trapline.lab.paper import PaperClaim, PaperItem, Values, at_least, at_most, differences, every, more, not_worse
-from trapline.refresh import estimate
 
 # Shares of the pages after which quality is measured. The paper has 500 K, 2 M and 8 M of 40 M pages (published, to the best of our
 # knowledge).

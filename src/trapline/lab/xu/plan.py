@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from trapline.confidence import estimate
 from trapline.lab.paper import HOLDS, IN_PART, PaperChart, PaperClaim, PaperItem, PaperTable, every
 from trapline.lab.study import Result, StudyRun
 from trapline.lab.trace_study import MEASURES, TraceStudy, capacity_for
 from trapline.lab.xu.figures import LEVELS, OURS, WITHOUT_C, Numbers, Values, XuCell, XuClaim, XuFigure, figures
-from trapline.refresh import Measure, Policy, ReplayConditions, Trace, estimate, policy_named
+from trapline.refresh import Measure, Policy, ReplayConditions, Trace, policy_named
 from trapline.refresh.policies.xu import LITERAL_OPTIONS
 from trapline.units import counted, duration
 

@@ -31,6 +31,7 @@ from trapline.refresh.policies.trust import believed, precision, signal_rate
 # (rate_belief.py).
 SILENT, SIGNALS, UNSIGNALLED, SIGNALLED, TRUE = range(5)
 CHANGES, WATCHED_S = SIGNALS, UNSIGNALLED
+# A snapshot with other names is refused, so the old words stay: told = signalled, untold = unsignalled.
 COLUMNS = ("silent", "signals or changes", "untold or seconds", "told", "true signals")
 # Totals over all pages: UNSIGNALLED and SIGNALLED, as above; the mean change rate of pages without signals (rate_belief.py).
 ALL_UNSIGNALLED, ALL_SIGNALLED, MEAN_RATE = range(3)

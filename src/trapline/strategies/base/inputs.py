@@ -54,7 +54,7 @@ PROGRAM = "program"  # the source of quality of a live crawl whose program compu
 CONTENT = "content:"  # begins a source of quality of a live crawl that scores the content of fetched pages
 CONTENT_FORMS = "give content:text, content:fasttext=FILE or content:MODULE:FUNCTION"
 STORED_CONTENT = "content"  # the same scores in a simulated crawl: those that the graph has kept
-_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+MODULE_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 NOT_OLD = -1.0  # the history of a page that was not in the old crawl
 # castillo-thesis 4.3.1: 30 to 40 runs per crawl; the minimum of 50: spec, section 3
 _RUNS, _FEWEST_PAGES_A_RUN = 35, 50
@@ -117,7 +117,7 @@ def check_quality(source: str, names: Sequence[str] = QUALITIES) -> None:
         raise ConfigError(
             f"--quality {source}: a simulated crawl has no text; crawl with it, and give --quality content for the graph of that crawl"
         )
-    if source not in (*QUALITIES, PROGRAM) and not Path(source).is_file() and not _FUNCTION.fullmatch(source):
+    if source not in (*QUALITIES, PROGRAM) and not Path(source).is_file() and not MODULE_FUNCTION.fullmatch(source):
         raise ConfigError(f"--quality {source}: not a file, and not MODULE:FUNCTION; {nearest(source, names)}")
 
 

@@ -95,7 +95,7 @@ FEATURES: dict[str, Callable[[str], int]] = {
 }
 """Features of one URL, by the name of the input."""
 STATE_PAGES: dict[str, Callable[[str], str]] = {"site_page": site, "directory_page": directory}
-"""What the pages have in common that share a state, by the name of the input."""
+"""Which part of its URL says with which pages a page shares a state, by the name of the input."""
 
 
 def feature_values(name: str, urls: Iterable[str]) -> NDArray[np.float64]:

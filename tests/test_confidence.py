@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from trapline.refresh import estimate
-from trapline.refresh.replay.replayer import student_t
+from trapline.confidence import estimate, student_t
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 9, 19, 100])
