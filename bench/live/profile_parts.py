@@ -32,6 +32,9 @@ _PARTS = (
     ("fetch/", "requests and responses: connections, heads, bodies"),
     ("crawler/visits/judge", "judging a response"),
     ("crawler/visits/", "visits: pauses, limits, requests"),
+    ("parallel/folder/merged", "databases merged at the end"),
+    ("parallel/live/supervisor", "start, coordinator and end of several processes"),
+    ("parallel/live/worker", "start, coordinator and end of several processes"),
     ("parallel/", "exchange with other processes"),
     ("crawler/discovery/", "links: known ones looked up, new ones registered"),
     ("crawler/robots/", "robots.txt"),
@@ -46,6 +49,7 @@ _PARTS = (
     ("compiled/", "frontier: reports, links, next visits, log"),
 )
 _OTHER = "event loop and the rest"
+_WAITING = "_die_with_the_other_end"  # a thread that waits in a system call, which py-spy takes for work
 
 
 class Crawled(NamedTuple):
@@ -127,7 +131,8 @@ def counted(file: Path) -> Counter[str]:
     samples: Counter[str] = Counter()
     for line in file.read_text().splitlines():
         stack, _, count = line.rpartition(" ")
-        samples[part_of(stack)] += int(count)
+        if _WAITING not in stack:
+            samples[part_of(stack)] += int(count)
     return samples
 
 
