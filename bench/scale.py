@@ -22,6 +22,7 @@ import numpy as np
 
 from trapline.crawler.files.layout import INDEX
 from trapline.crawler.inspect.database_reader import open_database
+from trapline.crawler.store.outbox import FETCHES, batch_factor
 from trapline.errors import ConfigError
 from trapline.frontier import Rules
 from trapline.graph import Graph, generate
@@ -222,8 +223,10 @@ def print_simulated(pages: int, partitions_tried: list[int]) -> None:
 
 
 def exchanged(web: Graph, partitions: int) -> ParallelRecord:
-    """Simulate a crawl that exchanges URLs after each 48 pages, as a live crawl does; without delay, so that no partition idles."""
-    plan = ParallelPlan(EXCHANGE, Partitioning("rendezvous", partitions), ExchangeRules(48))
+    """Simulate a crawl that exchanges URLs after as many pages as a live crawl; without delay, so that no partition idles."""
+    plan = ParallelPlan(
+        EXCHANGE, Partitioning("rendezvous", partitions), ExchangeRules(FETCHES * batch_factor(partitions))
+    )
     rules, servers = Rules(delay_s=0.0, ip_delay_s=0.0, per_connection=10), constant_servers(1.0)
     strategy, connections = strategies()["larger-sites-first"], max(1024 // partitions, 1)
     crawl = simulate_parallel(web, strategy, rules, plan, seeds=web.home, servers=servers, connections=connections)

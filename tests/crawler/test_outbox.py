@@ -13,23 +13,27 @@ from trapline.strategies import load_strategy
 PROGRESS = CrawlProgress(0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
 
 
-def outbox(last_batch: int = 0) -> tuple[Outbox, list[Batch]]:
+def outbox(last_batch: int = 0, partitions: int = 1) -> tuple[Outbox, list[Batch]]:
     batches: list[Batch] = []
-    box = Outbox(Journal(), batches.append, last_batch)
+    box = Outbox(Journal(), batches.append, last_batch, partitions=partitions)
     box.stands = lambda: (PROGRESS, ())
     return box, batches
 
 
-@given(st.lists(st.sampled_from([0, 1, 5000, BYTES // 3, 2 * BYTES]), max_size=150))
-def test_fetches_leave_in_order_in_batches_of_limited_size(sizes: list[int]) -> None:
-    box, batches = outbox()
+@given(
+    st.lists(st.sampled_from([0, 1, 5000, BYTES // 3, 2 * BYTES]), max_size=150),
+    st.sampled_from([(1, 1), (4, 1), (9, 2)]),
+)
+def test_fetches_leave_in_order_in_batches_of_limited_size(sizes: list[int], given: tuple[int, int]) -> None:
+    partitions, factor = given
+    box, batches = outbox(partitions=partitions)
     records = [fetched(page, bytes(size)) for page, size in enumerate(sizes)]
     for record in records:
         box.fetched(record)
     for batch in batches:
         weight = sum(len(fetch.wire) for fetch in batch.fetches)
-        assert len(batch.fetches) == FETCHES or weight >= BYTES
-        assert weight - len(batch.fetches[-1].wire) < BYTES
+        assert len(batch.fetches) == factor * FETCHES or weight >= factor * BYTES
+        assert weight - len(batch.fetches[-1].wire) < factor * BYTES
     box.flush()
     assert [fetch for batch in batches for fetch in batch.fetches] == records
     assert [batch.number for batch in batches] == list(range(1, len(batches) + 1))

@@ -222,6 +222,27 @@ def test_no_polite_crawl_is_faster_than_the_pace(
     assert found is None or found.seconds <= max(free) + 1e-6
 
 
+def test_no_page_comes_while_all_sites_are_in_back_off() -> None:
+    sites = loads((60, 10, 1.0, 0.0, 0.1, 0), (40, 10, 1.0, 0.0, 0.1, 1))._replace(opens_s=np.array([59.0, 55.0]))
+    assert pace(sites, options(max_pages=10.0)).seconds == pytest.approx(55.0 + 10 / (40 / 7.0))
+
+
+@given(SITES, st.lists(st.integers(0, 30), min_size=6, max_size=6), st.floats(0.01, 1.0))
+def test_a_goal_is_reached_when_the_sites_have_given_as_many_pages(
+    drawn: list[tuple[int, ...]], opens: list[int], share: float
+) -> None:
+    """Each site has an address of its own, and gives its pages at a constant rate from its first visit to its last page."""
+    own = [(*one[:5], number) for number, one in enumerate(drawn)]
+    sites = loads(*own)._replace(opens_s=np.array(opens[: len(own)], np.float64))
+    goal = max(1, int(share * sites.pages.sum()))
+    found = pace_of(sites, options(max_pages=float(goal), connections=1_000_000, ip_delay_s=0.0), START, START)
+    if found is not None and found.limit not in ("connections", "bandwidth"):
+        spans = np.maximum(sites.seconds - sites.opens_s, 1e-6)
+        at = [found.seconds - 1e-5, found.seconds + 1e-5]
+        before, after = (float((sites.pages * np.clip((t - sites.opens_s) / spans, 0.0, 1.0)).sum()) for t in at)
+        assert before <= goal + 1e-3 and after >= goal - 1e-3
+
+
 def test_partitions_together_take_as_long_as_the_slowest_or_as_the_goal() -> None:
     one, two = (
         Pace("delay", pages, seconds, True, 1, 10, 24.0, 0.0, 0.0) for pages, seconds in ((100, 50.0), (300, 200.0))

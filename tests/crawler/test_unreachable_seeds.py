@@ -41,7 +41,10 @@ def test_a_seed_that_refuses_connections_backs_off_if_another_one_answers(monkey
     stage.passes(0.1)
     assert not stage.crawler.stopped_by
     (note,) = stage.crawler.results.unanswered_seeds.notes
-    assert "next attempt in 60 s; the crawl gives up after 5 attempts, in 15 min; check the address; Ctrl-C" in note
+    assert (
+        "next attempt in 60 s; after 5 failed attempts, in 15 min, the crawl abandons this site; check the address"
+        in note
+    )
 
 
 def test_a_seed_that_does_not_answer_in_time_backs_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,8 +80,8 @@ def grounds(found: Recommendation, pages: int, sites: int, servers: str, sample:
     draws = len(found.advised.shares)
     share = float(np.mean(found.default.pages)) / pages
     sentences = [
-        f"The {counted(pages, 'page')} on {counted(sites, 'site')} of the graph, and their PageRank in it. Pages that it does not have "
-        "count for nothing."
+        f"The advice rests on the {counted(pages, 'page')} and {counted(sites, 'site')} of this graph, and on their PageRank in it. Pages "
+        "outside the graph count for nothing."
     ]
     if sample < 1.0:
         sentences.append(
@@ -91,7 +91,7 @@ def grounds(found: Recommendation, pages: int, sites: int, servers: str, sample:
     elif share > _WHOLE_WEB:
         sentences.append(
             f"The budget is enough for {share:.0%} of the known pages. If the graph is only a part of the web that you will crawl, say "
-            "which part (--sample), or the advice is about the wrong end of the crawl."
+            "which part (--sample); otherwise the advice is for a crawl that fetches almost everything."
         )
     sentences.append(
         f"Servers from the model {servers!r}, not measured on these sites. The intervals (95 %) cover {counted(draws, 'draw')} of "
@@ -104,7 +104,7 @@ def how_compared(found: Recommendation) -> str:
     return (
         f"The search compared {counted(found.settings, 'setting')}: all on one draw of servers, the better ones on more. "
         f"These are the results on {counted(len(found.advised.shares), 'new draw')}. Gains are in percentage points, with 95 % "
-        f"intervals, compared draw by draw. All in all {counted(found.crawls, 'crawl')}."
+        f"intervals, compared draw by draw. This took {counted(found.crawls, 'simulated crawl')}."
     )
 
 

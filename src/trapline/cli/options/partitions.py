@@ -135,11 +135,11 @@ LIVE = Section(
         *(row for row in PARTITIONS.rows if row[1] == "suffixes"),
         (
             "--exchange-every", "exchange_every", count(1), None,
-            "Pages per process between two exchanges. [exchange after 48 pages or 0.5 s]",
+            "Pages per process between two exchanges. [exchange after 48 to 384 pages, or 0.5 s]",
         ),
         (
             "--replicate", "replicate", count(1, MOST_REPLICATED), None,
-            "Number of most-linked URLs of --in-links that every process knows from the start and none exchanges.",
+            "Number of most-linked URLs of --in-links that all processes know from the start, and do not send each other.",
         ),
         (
             "--in-links", "in_links", (click.Path(path_type=Path, exists=True), "DIR"), None,

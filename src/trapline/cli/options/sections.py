@@ -51,6 +51,7 @@ GUESSED = {
     "--workers": "--processes",
     "--depth": "--max-depth",
     "--level": "--max-depth",
+    "--depth-limit": "--max-depth",
     "--limit": "--max-pages",
     "--max-urls": "--max-pages",
     "--quota": "--max-bytes",

@@ -107,7 +107,7 @@ def plan(options: PlanOptions, as_json: bool) -> None:
 
     The plan follows Cho and Garcia-Molina (2002), with costs measured on Trapline; see docs/parallel-plan.md. It ignores politeness
     delays. Because of these delays, a large site takes a long time even with many processes. The last row of the table is the
-    command to run.
+    command to run, or says why there is none.
     """
     from trapline.parallel.simulated import planning
 

@@ -9,14 +9,14 @@ when it is discovered (Rules.depth_static).
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from trapline.crawler.discovery.site_settings import SiteTables, settings_of
 from trapline.errors import ConfigError, nearest
-from trapline.fetch.urls import has_blocked_port, host_port, origin, trap
+from trapline.fetch.urls import canonical, has_blocked_port, host_port, origin, trap
 
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
@@ -256,6 +256,18 @@ def is_among(host: str, names: tuple[str, ...]) -> bool:
     (True, False)
     """
     return any(host == name or host.endswith(f".{name}") for name in names)
+
+
+def seeds_elsewhere(seeds: Sequence[str], own_hosts: tuple[str, ...]) -> list[str]:
+    """Return the seeds that are on none of the user's own hosts. Raise `ConfigError` if one of those is no host name."""
+    for name in own_hosts:
+        url = canonical(
+            name if "://" in name else f"http://[{name}]" if ":" in name.partition(":")[2] else f"http://{name}"
+        )
+        host = host_port(origin(url))[1] if url else ""
+        if host != name:
+            raise ConfigError(f"--own-hosts {name}: not a host name; give {host or 'one such as example.org'}")
+    return [seed for seed in seeds if not is_among(host_port(origin(seed))[1], own_hosts)]
 
 
 def registrable(host: str) -> str:

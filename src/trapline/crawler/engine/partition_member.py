@@ -50,6 +50,10 @@ class Member(Protocol):
     """The membership of a crawl in a larger one."""
 
     @property
+    def partitions(self) -> int:
+        """The number of partitions of the crawl."""
+
+    @property
     def signals(self) -> Path:
         """The folder of the signals.db that all partitions read."""
 

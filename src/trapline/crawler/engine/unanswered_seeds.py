@@ -44,9 +44,9 @@ class UnansweredSeeds:
         if self._abandon == 1:
             return "the crawl does not try again (--max-failed-visits 1)"
         return (
-            f"next attempt in {duration(seconds)}; the crawl gives up after {self._abandon} attempts, in"
-            f" {duration(seconds + self._later_s(failures))}; check the address; Ctrl-C ends now;"
-            " --max-failed-visits 1 gives up at the first failure"
+            f"next attempt in {duration(seconds)}; after {self._abandon} failed attempts, in"
+            f" {duration(seconds + self._later_s(failures))}, the crawl abandons this site; check the address"
+            " (--max-failed-visits 1: abandon it at the first failure)"
         )
 
     def _later_s(self, failures: int) -> float:

@@ -159,7 +159,12 @@ def built(
     url_store.committed(state.frontier.pages)
     refresh_log = state.refresher.take if state.refresher else bytes
     outbox = Outbox(
-        journal, put, state.last_batch, refresh_log, lambda: others.take() if others else PartitionTraffic()
+        journal,
+        put,
+        state.last_batch,
+        refresh_log,
+        lambda: others.take() if others else PartitionTraffic(),
+        member.partitions if member else 1,
     )
     snapshots = Snapshots(folder, state, outbox, options.snapshot_pages) if folder else None
     resolver = member.resolver if member else Resolver(options.hosts, options.nameservers)

@@ -19,7 +19,7 @@ from typing import Any
 import uvloop
 
 from trapline import __version__
-from trapline.crawler.discovery.scope import is_among
+from trapline.crawler.discovery.scope import seeds_elsewhere
 from trapline.crawler.engine import scope_change
 from trapline.crawler.engine.options import CrawlOptions, RefreshOptions
 from trapline.crawler.engine.page_quality import Given, ProgramQuality, given_by
@@ -182,7 +182,7 @@ def notes_on_requests(options: CrawlOptions) -> Iterator[str]:
     secrets = read_secrets(options.credentials, options.cookies, options.accept_cookies, proxy)
     if secrets is not None and secrets.proxy is not None:
         secrets.proxy.check()
-    foreign = [seed for seed in options.seeds if not is_among(host_port(origin(seed))[1], options.own_hosts)]
+    foreign = seeds_elsewhere(options.seeds, options.own_hosts)
     if options.no_robots and foreign:
         raise ConfigError(
             f"seed {foreign[0]}: with --no-robots, the crawl fetches from the hosts of --own-hosts only; add this host, or omit the seed"

@@ -27,6 +27,7 @@ _MOST_SITES = 10_000  # the pauses of robots.txt files are read if no more sites
 _POLITENESS = (DELAY, PAUSE, SITE_DELAY, CRAWL_DELAY, ADDRESS, BACKOFF)
 _ESTIMATED = (ANSWERS, CONNECTIONS)  # limits that follow from estimated times of servers, so that a crawl may be faster
 _LEAST_ANSWER_S = 1e-5
+_LEAST_ADDRESS_S = 1e-6  # for all pages of an address, so that each has a rate
 # The speed so far is the limit of a crawl if the pages take this much longer than all other limits say, or if an estimate of the times of
 # servers is that wrong. It fluctuates, most of all in crawls that wait for delays.
 _CLEARLY_SLOWER = 1.5
@@ -171,10 +172,11 @@ def _own_settings(sites: Sites, chosen: Array) -> tuple[Array, Array]:
 
 
 class _Needs(NamedTuple):
-    """The addresses with waiting pages: the pages and the time of each, the fastest first."""
+    """The addresses with waiting pages: the pages of each, and when they come."""
 
     pages: Array
-    seconds: Array
+    opens: Array  # seconds until the first visit may begin
+    seconds: Array  # until the last page
     slowest: int  # the site, by its place in the loads, that makes the slowest address slow
     is_shared: bool  # whether sites that share this address make it slow
 
@@ -182,26 +184,27 @@ class _Needs(NamedTuple):
 def _needs(loads: SiteLoads, address_delay_s: float) -> _Needs:
     _, address = np.unique(loads.group, return_inverse=True)
     turns = np.bincount(address, loads.busy_s + loads.visits * address_delay_s) - address_delay_s
-    longest = np.zeros(len(turns))
+    longest, opens = np.zeros(len(turns)), np.full(len(turns), np.inf)
     np.maximum.at(longest, address, loads.seconds)
+    np.minimum.at(opens, address, loads.opens_s)
     seconds, pages = np.maximum(turns, longest), np.bincount(address, loads.pages)
     slow = int(np.argmax(seconds))
     of_slow = np.flatnonzero(address == slow)
     slowest = int(of_slow[np.argmax(loads.seconds[of_slow])])
-    order = np.argsort(seconds, kind="stable")
     is_shared = len(of_slow) > 1 and bool(turns[slow] > longest[slow])
-    return _Needs(pages[order], seconds[order], slowest, is_shared)
+    return _Needs(pages, opens, seconds, slowest, is_shared)
 
 
 def _seconds_for(wanted: float, needs: _Needs) -> float:
-    """Return the time in which the addresses together can give this number of pages, each at its own rate."""
-    rates = needs.pages / np.maximum(needs.seconds, 1e-9)
-    before = np.concatenate(([0.0], np.cumsum(needs.pages)))
-    left = np.concatenate((np.cumsum(rates[::-1])[::-1], [0.0]))
-    # The pages at the moments at which one more address has given all of its pages.
-    given = before[1:] + left[1:] * needs.seconds
-    last = min(int(np.searchsorted(given, wanted * (1 - 1e-12))), len(rates) - 1)
-    return float((wanted - before[last]) / left[last])
+    """Return the time in which the addresses together can give this number of pages, each at its own rate from its first visit on."""
+    ends = np.maximum(needs.seconds, needs.opens + _LEAST_ADDRESS_S)
+    rates = needs.pages / (ends - needs.opens)
+    moments = np.concatenate((needs.opens, ends))
+    order = np.argsort(moments, kind="stable")
+    moments, rate = moments[order], np.cumsum(np.concatenate((rates, -rates))[order])
+    given = np.concatenate(([0.0], np.cumsum(rate[:-1] * np.diff(moments))))  # number of pages at each moment
+    after = min(int(np.searchsorted(given, wanted * (1 - 1e-9))), len(moments) - 1)
+    return float(moments[after] - max(given[after] - wanted, 0.0) / max(rate[after - 1], 1e-9))
 
 
 def pace_of(loads: SiteLoads, options: CrawlOptions, progress: CrawlProgress, ran: CrawlProgress) -> Pace | None:

@@ -32,6 +32,18 @@ from trapline.processor import ProcessorTime
 # larger batch would only delay the moment from which its pages count as fetched.
 FETCHES = 48
 BYTES = 1 << 20
+_LARGEST = 8  # batches of a crawl with many partitions are at most so many times as large
+
+
+def batch_factor(partitions: int) -> int:
+    """Return how many times as large batches are in a crawl of several partitions. Each batch may have a message to each other partition.
+    A message takes about a millisecond of processor time, however few links it has.
+
+    >>> [batch_factor(partitions) for partitions in (1, 4, 8, 16, 64)]
+    [1, 1, 2, 4, 8]
+    """
+    return min(max(partitions // 4, 1), _LARGEST)
+
 
 Stands = tuple[CrawlProgress | None, Sequence[tuple[str, int]]]  # progress; links rejected so far, by reason
 
@@ -44,8 +56,10 @@ class Outbox:
         last_batch: int = 0,
         refresh_log: Callable[[], bytes] = bytes,
         traffic: Callable[[], PartitionTraffic] = PartitionTraffic,
+        partitions: int = 1,
     ) -> None:
-        """`refresh_log`, `traffic`: return the log and the traffic with other partitions since they were last called."""
+        """`refresh_log`, `traffic`: return the log and the traffic with other partitions since they were last called. `partitions`:
+        their number, this one included."""
         self._journal, self._put, self._refresh_log, self._traffic = journal, put, refresh_log, traffic
         self.number = last_batch  # number of the last batch that was sent
         self.last_fetch = (
@@ -58,6 +72,8 @@ class Outbox:
         self.processor: Callable[[], ProcessorTime | None] = lambda: None
         # Returns an entry of `Batch.origins` for a page; set by its owner, if the log needs them.
         self.origin_of: Callable[[int], tuple[int, int]] | None = None
+        factor = batch_factor(partitions)
+        self._most_fetches, self._most_bytes = factor * FETCHES, factor * BYTES
         self._bytes = 0
         self._empty()
 
@@ -113,7 +129,7 @@ class Outbox:
         if self.origin_of is not None:
             self.origins.append(self.origin_of(record.page))
         self._bytes += len(record.wire)
-        if len(self.fetches) >= FETCHES or self._bytes >= BYTES:
+        if len(self.fetches) >= self._most_fetches or self._bytes >= self._most_bytes:
             self.flush()
 
     def flush(self, is_due: bool = False) -> None:

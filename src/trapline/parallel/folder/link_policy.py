@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trapline.crawler.discovery.scope import Scope, is_among
+from trapline.crawler.discovery.scope import Scope, seeds_elsewhere
 from trapline.crawler.engine.options import CrawlOptions
 from trapline.errors import ConfigError, nearest
-from trapline.fetch.urls import canonical, host_port, origin
+from trapline.fetch.urls import canonical
 from trapline.graph.strings import encoded
 from trapline.parallel import CROSS_OVER, EXCHANGE, FIREWALL
 from trapline.parallel.partition import BY_ADDRESS, BY_URL, Partitioning, most_linked
@@ -56,7 +56,7 @@ def check(policy: LinkPolicy, partitioning: Partitioning, options: CrawlOptions)
         raise ConfigError(
             "--own-hosts has no effect here, because only one process visits each host and address; omit the option"
         )
-    foreign = [seed for seed in options.seeds if not is_among(host_port(origin(seed))[1], options.own_hosts)]
+    foreign = seeds_elsewhere(options.seeds, options.own_hosts)
     if options.own_hosts and foreign:
         raise ConfigError(f"seed {foreign[0]}: its host is not in --own-hosts; add the host, or omit the seed")
     if options.refresh is not None and (policy.mode == CROSS_OVER or partitioning.kind == BY_URL):

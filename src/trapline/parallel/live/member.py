@@ -88,6 +88,10 @@ class LiveMember:
         self.is_lost = False  # the coordinator was out of reach for too long
 
     @property
+    def partitions(self) -> int:
+        return self._site_owners.partitions
+
+    @property
     def signals(self) -> Path:
         return self._folder.parent
 
