@@ -23,7 +23,7 @@ from trapline.graph.strings import decoded
 
 CHILDREN = 12
 SCORERS = """
-import os, signal, subprocess, time
+import os, signal, subprocess, threading, time
 from pathlib import Path
 
 LOG = Path(__file__).with_name("scored.txt")
@@ -47,6 +47,10 @@ def killed_at_10(pages):
 
 def dies(pages):
     os.kill(os.getpid(), signal.SIGKILL)
+
+def dies_later(pages):
+    threading.Timer(0.1, dies, [pages]).start()
+    return by_url(pages)
 
 def fails_for_bad(pages):
     print("what a scorer prints goes to stderr")
@@ -214,9 +218,13 @@ def test_another_order_after_a_resume_knows_the_scores_so_far(server: SmallServe
     assert len(qualities(result)) == 3 + 2 * CHILDREN
 
 
-def test_a_scorer_that_dies_ends_the_crawl_with_one_line(server: SmallServer, scorers: Path, capsys: Captured) -> None:
-    folder = scorers / "out"
-    line = error_line(capsys, seed(server), *FAST, "--quality", "content:scorers:dies", "-o", folder)
+@pytest.mark.parametrize("function", ["dies", "dies_later"])
+def test_a_scorer_that_dies_ends_the_crawl_with_one_line(
+    function: str, server: SmallServer, scorers: Path, capsys: Captured
+) -> None:
+    """Also if it dies while it has nothing to score: between two visits."""
+    options = ("--delay", "0.5", "--per-connection", "1", "--quality", f"content:scorers:{function}")
+    line = error_line(capsys, seed(server), *FAST, *options, "-o", scorers / "out")
     assert "the process of the scorer ended: killed by signal 9; continue with --resume" in line
 
 

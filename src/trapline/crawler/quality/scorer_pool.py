@@ -107,8 +107,9 @@ class ScorerProcess:
     async def scores(self, batch: Sequence[StreamedFetch]) -> list[Scored]:
         """Return the answer for each page. Raise EOFError or OSError if the process has ended."""
         data = pickle.dumps([_without_wire(fetch) for fetch in batch], pickle.HIGHEST_PROTOCOL)
-        self._input.write(LENGTH.pack(len(data)))
-        self._input.write(data)
+        if self._input.is_closing():  # the process ended after its last batch; uvloop raises another error on a closed pipe
+            raise EOFError
+        self._input.write(LENGTH.pack(len(data)) + data)
         await self._input.drain()
         answers: list[Scored] = await self._read()
         return answers
