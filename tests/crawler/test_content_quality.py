@@ -1,5 +1,6 @@
 """`--quality content:NAME` scores the content of fetched pages: for the order, for the database and its readers, across kills."""
 
+import fcntl
 import json
 import pickle
 import signal
@@ -23,7 +24,7 @@ from trapline.graph.strings import decoded
 
 CHILDREN = 12
 SCORERS = """
-import os, signal, subprocess, threading, time
+import fcntl, os, signal, subprocess, threading, time
 from pathlib import Path
 
 LOG = Path(__file__).with_name("scored.txt")
@@ -51,6 +52,21 @@ def dies(pages):
 def dies_later(pages):
     threading.Timer(0.1, dies, [pages]).start()
     return by_url(pages)
+
+def starts_a_server(pages):
+    lock = LOG.with_name("lock")
+    if not lock.exists() and os.fork() == 0:
+        file = lock.open("w")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        LOG.touch()
+        time.sleep(1000)
+    while not LOG.exists():
+        time.sleep(0.01)
+    return by_url(pages)
+
+def starts_a_server_and_dies(pages):
+    starts_a_server(pages)
+    dies(pages)
 
 def fails_for_bad(pages):
     print("what a scorer prints goes to stderr")
@@ -231,6 +247,15 @@ def test_a_scorer_that_dies_ends_the_crawl_with_one_line(
 def test_child_processes_of_a_scorer_do_not_read_its_input(server: SmallServer, scorers: Path) -> None:
     result = crawl(scorers / "out", seed(server), "--quality", "content:scorers:starts_processes")
     assert len(qualities(result)) == 3 + 2 * CHILDREN
+
+
+@pytest.mark.parametrize("function", ["starts_a_server", "starts_a_server_and_dies"])
+def test_what_a_scorer_starts_ends_with_it(function: str, server: SmallServer, scorers: Path) -> None:
+    """The crawl ends, too, if such a process holds the pipes of a scorer that died."""
+    exit_code = 2 * function.endswith("dies")
+    crawl(scorers / "out", seed(server), "--quality", f"content:scorers:{function}", exit_code=exit_code)
+    with (scorers / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_interrupt_ends_the_wait_for_the_last_scores(server: SmallServer, scorers: Path) -> None:
