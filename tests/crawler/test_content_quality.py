@@ -77,6 +77,9 @@ def fails_for_bad(pages):
 def too_few(pages):
     return []
 
+def exits(pages):
+    raise SystemExit(3)
+
 def digits(pages):
     return "1" * len(pages)
 
@@ -323,7 +326,11 @@ def test_an_order_by_quality_needs_a_scorer(server: SmallServer, tmp_path: Path,
 
 @pytest.mark.parametrize(
     ("function", "why"),
-    [("too_few", "0 numbers for 1 pages"), ("digits", "a text of 1 characters is no list of numbers")],
+    [
+        ("too_few", "0 numbers for 1 pages"),
+        ("digits", "a text of 1 characters is no list of numbers"),
+        ("exits", "SystemExit: 3"),
+    ],
 )
 def test_wrong_answers_of_a_function_are_logged(function: str, why: str, server: SmallServer, scorers: Path) -> None:
     result = crawl(scorers / "out", seed(server), "--quality", f"content:scorers:{function}", "--max-pages", "3")
