@@ -1,5 +1,6 @@
 """`--quality content:NAME` scores the content of fetched pages: for the order, for the database and its readers, across kills."""
 
+import fcntl
 import json
 import pickle
 import signal
@@ -23,7 +24,7 @@ from trapline.graph.strings import decoded
 
 CHILDREN = 12
 SCORERS = """
-import os, signal, subprocess, time
+import fcntl, os, signal, subprocess, threading, time
 from pathlib import Path
 
 LOG = Path(__file__).with_name("scored.txt")
@@ -48,6 +49,25 @@ def killed_at_10(pages):
 def dies(pages):
     os.kill(os.getpid(), signal.SIGKILL)
 
+def dies_later(pages):
+    threading.Timer(0.1, dies, [pages]).start()
+    return by_url(pages)
+
+def starts_a_server(pages):
+    lock = LOG.with_name("lock")
+    if not lock.exists() and os.fork() == 0:
+        file = lock.open("w")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        LOG.touch()
+        time.sleep(1000)
+    while not LOG.exists():
+        time.sleep(0.01)
+    return by_url(pages)
+
+def starts_a_server_and_dies(pages):
+    starts_a_server(pages)
+    dies(pages)
+
 def fails_for_bad(pages):
     print("what a scorer prints goes to stderr")
     if any(page.url.endswith("/bad/3") for page in pages):
@@ -56,6 +76,9 @@ def fails_for_bad(pages):
 
 def too_few(pages):
     return []
+
+def exits(pages):
+    raise SystemExit(3)
 
 def digits(pages):
     return "1" * len(pages)
@@ -214,15 +237,28 @@ def test_another_order_after_a_resume_knows_the_scores_so_far(server: SmallServe
     assert len(qualities(result)) == 3 + 2 * CHILDREN
 
 
-def test_a_scorer_that_dies_ends_the_crawl_with_one_line(server: SmallServer, scorers: Path, capsys: Captured) -> None:
-    folder = scorers / "out"
-    line = error_line(capsys, seed(server), *FAST, "--quality", "content:scorers:dies", "-o", folder)
+@pytest.mark.parametrize("function", ["dies", "dies_later"])
+def test_a_scorer_that_dies_ends_the_crawl_with_one_line(
+    function: str, server: SmallServer, scorers: Path, capsys: Captured
+) -> None:
+    """Also if it dies while it has nothing to score: between two visits."""
+    options = ("--delay", "0.5", "--per-connection", "1", "--quality", f"content:scorers:{function}")
+    line = error_line(capsys, seed(server), *FAST, *options, "-o", scorers / "out")
     assert "the process of the scorer ended: killed by signal 9; continue with --resume" in line
 
 
 def test_child_processes_of_a_scorer_do_not_read_its_input(server: SmallServer, scorers: Path) -> None:
     result = crawl(scorers / "out", seed(server), "--quality", "content:scorers:starts_processes")
     assert len(qualities(result)) == 3 + 2 * CHILDREN
+
+
+@pytest.mark.parametrize("function", ["starts_a_server", "starts_a_server_and_dies"])
+def test_what_a_scorer_starts_ends_with_it(function: str, server: SmallServer, scorers: Path) -> None:
+    """The crawl ends, too, if such a process holds the pipes of a scorer that died."""
+    exit_code = 2 * function.endswith("dies")
+    crawl(scorers / "out", seed(server), "--quality", f"content:scorers:{function}", exit_code=exit_code)
+    with (scorers / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_interrupt_ends_the_wait_for_the_last_scores(server: SmallServer, scorers: Path) -> None:
@@ -290,7 +326,11 @@ def test_an_order_by_quality_needs_a_scorer(server: SmallServer, tmp_path: Path,
 
 @pytest.mark.parametrize(
     ("function", "why"),
-    [("too_few", "0 numbers for 1 pages"), ("digits", "a text of 1 characters is no list of numbers")],
+    [
+        ("too_few", "0 numbers for 1 pages"),
+        ("digits", "a text of 1 characters is no list of numbers"),
+        ("exits", "SystemExit: 3"),
+    ],
 )
 def test_wrong_answers_of_a_function_are_logged(function: str, why: str, server: SmallServer, scorers: Path) -> None:
     result = crawl(scorers / "out", seed(server), "--quality", f"content:scorers:{function}", "--max-pages", "3")

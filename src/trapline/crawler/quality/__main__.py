@@ -39,13 +39,13 @@ def _scored(scorer: Scorer, pages: list[Page]) -> list[Scored]:
     """Score the pages together; if that fails, one by one, so that the error is that of the page which causes it."""
     try:
         return [Scored(score) for score in checked(scorer(pages), len(pages))]
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if len(pages) > 1:
             return [one for page in pages for one in _scored(scorer, [page])]
         return [Scored(0.0, _line(error))]
 
 
-def _line(error: Exception) -> str:
+def _line(error: BaseException) -> str:
     with suppress(Exception):  # of an exception whose text raises another one
         return f"{type(error).__name__}: {' '.join(str(error)[:_MOST_CHARACTERS].split())}"
     return type(error).__name__

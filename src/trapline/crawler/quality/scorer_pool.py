@@ -8,7 +8,9 @@ Pages of earlier runs that have no score (unscored.py) are taken a few at a time
 """
 
 import asyncio
+import os
 import pickle
+import signal
 import struct
 import subprocess
 import sys
@@ -81,6 +83,7 @@ class ScorerProcess:
         assert process.stdin is not None and process.stdout is not None
         self._process, self._source = process, source
         self._input, self._output = process.stdin, process.stdout
+        self._ended = asyncio.ensure_future(self._whole_end())
 
     @classmethod
     async def start(cls, source: str, folder: str) -> "ScorerProcess":
@@ -95,7 +98,7 @@ class ScorerProcess:
         try:
             problem = await started._read()
         except EOFError:
-            raise ConfigError(_not_begun(source, await process.wait())) from None
+            raise ConfigError(_not_begun(source, await started._ended)) from None
         except BaseException:
             await started.end()
             raise
@@ -107,21 +110,30 @@ class ScorerProcess:
     async def scores(self, batch: Sequence[StreamedFetch]) -> list[Scored]:
         """Return the answer for each page. Raise EOFError or OSError if the process has ended."""
         data = pickle.dumps([_without_wire(fetch) for fetch in batch], pickle.HIGHEST_PROTOCOL)
-        self._input.write(LENGTH.pack(len(data)))
-        self._input.write(data)
+        if self._input.is_closing():  # the process ended after its last batch; uvloop would raise RuntimeError
+            raise EOFError
+        self._input.write(LENGTH.pack(len(data)) + data)
         await self._input.drain()
         answers: list[Scored] = await self._read()
         return answers
 
     async def ending(self) -> str:
         """Return how the process ended, which it has done."""
-        return _ended(self._source, await self._process.wait())
+        return _ended(self._source, await self._ended)
 
     async def end(self) -> None:
         self._input.close()
         with suppress(ProcessLookupError):
             self._process.kill()  # it may be computing, and has nothing to write
-        await self._process.wait()
+        await self._ended
+
+    async def _whole_end(self) -> int:
+        """Wait until the process has ended, then end what it has started: nobody else does, and it may hold the pipes open, so that the
+        end would not be noticed. Return the exit code."""
+        code = await self._process.wait()
+        with suppress(ProcessLookupError, PermissionError):  # nothing is left
+            os.killpg(self._process.pid, signal.SIGKILL)
+        return code
 
     async def _read(self) -> Any:
         try:
