@@ -199,6 +199,18 @@ def test_a_page_that_a_scorer_fails_on_has_the_quality_0(server: SmallServer, sc
     log = [json.loads(line) for line in (result.folder / "crawl.log").read_text().splitlines()]
     (event,) = [one for one in log if one["event"] == "scorer_error"]
     assert event["url"].endswith("/bad/3") and "ValueError: three" in event["text"]
+    assert result.summary["scorer_errors"] == 1
+
+
+def test_the_end_of_a_crawl_says_on_how_many_pages_the_scorer_failed(
+    server: SmallServer, scorers: Path, capsys: Captured
+) -> None:
+    folder, fails = scorers / "out", ("--quality", "content:scorers:fails_for_bad")
+    loud = [option for option in FAST if option != "--quiet"]
+    assert run(["crawl", seed(server), *loud, *fails, "-o", str(folder)]) == 0
+    assert f"failed on 1 page; quality 0 there; see {folder / 'crawl.log'}" in capsys.readouterr().out
+    assert CrawlResult(folder).summary["scorer_errors"] == 1
+    assert crawl(scorers / "good", seed(server), "--quality", "content:scorers:by_url").summary["scorer_errors"] == 0
 
 
 def test_a_killed_crawl_scores_the_rest_after_a_resume(server: SmallServer, scorers: Path) -> None:

@@ -117,6 +117,7 @@ def closing_lines(summary: dict[str, Any], folder: Path) -> str:
             *_followed(summary),
             *_parallel(summary),
             *_handled(summary, folder),
+            *_scored(summary, folder),
             *_refetched(summary),
             *_listed(summary),
             *requisites(summary),
@@ -178,6 +179,16 @@ def _handled(summary: dict[str, Any], folder: Path) -> Iterator[str]:
         log = folder / ("partition-*" if is_parallel(folder) else "") / HANDLER_LOG
         errors = counted(summary["handler_errors"], "error") + (f", see {log}" if summary["handler_errors"] else "")
         yield f"handler: {counted(summary['pages_handled'], 'page')}, {errors}"
+
+
+def _scored(summary: dict[str, Any], folder: Path) -> Iterator[str]:
+    from trapline.crawler.files.event_log import LOG
+    from trapline.parallel.folder.manifest import is_parallel
+
+    if summary.get("scorer_errors"):
+        log = folder / ("partition-*" if is_parallel(folder) else "") / LOG
+        failures, scorer = counted(summary["scorer_errors"], "page"), summary["quality_source"]
+        yield f"the scorer {scorer} failed on {failures}; quality 0 there; see {log}"
 
 
 def _refetched(summary: dict[str, Any]) -> Iterator[str]:

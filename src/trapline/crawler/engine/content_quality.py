@@ -16,6 +16,7 @@ from trapline.crawler.engine.options import CrawlOptions
 from trapline.crawler.engine.page_stream import PageDetails, StreamedFetch
 from trapline.crawler.engine.records import Fetched
 from trapline.crawler.engine.tally import CrawlTally
+from trapline.crawler.files.layout import SCORER_FAILURES
 from trapline.crawler.files.reading import Reading
 from trapline.crawler.quality.scorer_pool import Scored, ScorerPool
 from trapline.crawler.quality.unscored import unscored_in
@@ -35,11 +36,14 @@ class ContentQuality:
         run: int,
         on_room: Callable[[], None],
         on_failure: Callable[[str], None],
+        failures: int = 0,
     ) -> None:
-        """`run`: the number of this run of the crawl. `on_room`, `on_failure`: as for `ScorerPool`."""
+        """`run`: the number of this run of the crawl. `on_room`, `on_failure`: as for `ScorerPool`. `failures`: number of pages on which
+        the scorer failed in earlier runs."""
         self._frontier, self._outbox, self._tally, self._events = frontier, outbox, tally, events
         self._now, self._run = now, run
         self._is_ranked = "fetched_quality" in frontier.strategy.page.inputs
+        self._failures = failures
         self.pool = ScorerPool(self._scored, on_room, on_failure)
 
     async def start(self, options: CrawlOptions, folder: Path | None) -> None:
@@ -57,6 +61,8 @@ class ContentQuality:
         page, links = fetch.record.page, np.frombuffer(fetch.record.links, "<i4").astype(np.int32)
         if scored.error:
             self._events.scorer_error(fetch.record.url, scored.error)
+            self._failures += 1
+            self._outbox.meta[SCORER_FAILURES] = str(self._failures)
         if self._is_ranked:
             self._frontier.set_quality(page, scored.score, links, self._now())
         self._tally.quality += scored.score
@@ -65,7 +71,14 @@ class ContentQuality:
 
 def run_number(folder: Path | None) -> int:
     """Return the number of the run that has begun in this folder; 1 without a folder."""
-    if folder is None:
-        return 1
+    return 1 if folder is None else int(_meta(folder)["runs"])
+
+
+def failures_before(folder: Path | None) -> int:
+    """Return the number of pages on which the scorer failed in the earlier runs."""
+    return 0 if folder is None else int(_meta(folder).get(SCORER_FAILURES, 0))
+
+
+def _meta(folder: Path) -> dict[str, str]:
     with closing(Reading(folder)) as reading:
-        return int(reading.meta()["runs"])
+        return reading.meta()

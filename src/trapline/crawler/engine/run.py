@@ -18,7 +18,7 @@ import uvloop
 from trapline.crawler.control.action_handler import ENDING, ActionHandler
 from trapline.crawler.control.crawl_control import CrawlControl
 from trapline.crawler.engine import scope_change
-from trapline.crawler.engine.content_quality import ContentQuality, run_number
+from trapline.crawler.engine.content_quality import ContentQuality, failures_before, run_number
 from trapline.crawler.engine.crawl_events import CrawlEvents
 from trapline.crawler.engine.freed_memory import give_back_what_is_freed
 from trapline.crawler.engine.options import CrawlOptions
@@ -245,8 +245,10 @@ class LiveCrawl:
 
     def _build_content(self) -> None:
         parts = (self._state.frontier, self._outbox, self._state.tally, self._events)
-        number = run_number(self._folder)
-        self._content = ContentQuality(*parts, self._web.now, number, self._crawler.go_on, self._scorer_failed)
+        number, failures = run_number(self._folder), failures_before(self._folder)
+        self._content = ContentQuality(
+            *parts, self._web.now, number, self._crawler.go_on, self._scorer_failed, failures
+        )
         self._crawler.results.content = self._content
 
     @property

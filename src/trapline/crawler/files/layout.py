@@ -27,6 +27,7 @@ REBUILT_INDEX = f".{INDEX}.rebuilt"  # complete; it replaces INDEX as soon as th
 SNAPSHOT = "snapshot"
 SUMMARY = "summary.json"
 STRATEGY_FILES = "strategy"  # every version of the user's strategy files that the crawl has had (run_options.py)
+SCORER_FAILURES = "scorer_failures"  # key in the table `meta`: number of pages on which the scorer failed
 HANDLED = "handled.json"  # how far the pages are handled (handled.py)
 
 REQUISITES = """create table if not exists requisite (  -- files that pages need, in crawls with --requisites

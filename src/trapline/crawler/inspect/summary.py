@@ -22,13 +22,14 @@ from trapline.crawler.engine.records import BLOCKED, FULL, RETURNED, TOO_MANY, V
 from trapline.crawler.engine.row_kinds import EXTRAS, FORBIDDEN, IS_PAGE, KIND
 from trapline.crawler.engine.tally import signal_counts_of, tally_of
 from trapline.crawler.files.handled import handled_files, handled_in
-from trapline.crawler.files.layout import SUMMARY
+from trapline.crawler.files.layout import DATABASE, SCORER_FAILURES, SUMMARY
 from trapline.crawler.inspect.audit import Audit, audit
 from trapline.crawler.inspect.database_reader import meta, open_database, options, scope
 from trapline.crawler.store.database import PROCESSOR
 from trapline.fetch import failure
 from trapline.output import write_json
 from trapline.processor import CrawlProcessor, ProcessorTime
+from trapline.strategies.base.inputs import CONTENT
 
 ABANDONED = {
     failure.DNS: "no address",
@@ -76,7 +77,8 @@ def write_summary(folder: Path) -> dict[str, Any]:
 def summary_in(folder: Path) -> dict[str, Any]:
     """Return the summary of the crawl in a folder, as of its last commit."""
     with closing(open_database(folder)) as database:
-        return {**summary_of(database, audit(database)), **_handled(folder, options(database))}
+        settings = options(database)
+        return {**summary_of(database, audit(database)), **_handled(folder, settings), **_scored(folder, settings)}
 
 
 def _handled(folder: Path, settings: CrawlOptions) -> dict[str, int]:
@@ -88,6 +90,17 @@ def _handled(folder: Path, settings: CrawlOptions) -> dict[str, int]:
         "pages_handled": sum(counts.pages for counts in every),
         "handler_errors": sum(counts.errors for counts in every),
     }
+
+
+def _scored(folder: Path, settings: CrawlOptions) -> dict[str, int]:
+    """Return the number of pages on which the scorer failed, if the crawl has one."""
+    if not settings.quality.startswith(CONTENT):
+        return {}
+    failures = 0
+    for part in sorted(path.parent for path in folder.glob(f"partition-*/{DATABASE}")) or [folder]:
+        with closing(open_database(part)) as database:
+            failures += int(meta(database).get(SCORER_FAILURES, 0))
+    return {"scorer_errors": failures}
 
 
 def summary_of(database: sqlite3.Connection, politeness: Audit) -> dict[str, Any]:
