@@ -116,6 +116,11 @@ def test_a_limit_on_pages_alone_does_not_vary_connections_and_pages_per_visit() 
     assert len(conditions(CrawlBudget(pages=9), per_connection=(1, 5)).every) == 2
 
 
+def test_with_http_1_0_every_visit_has_one_page() -> None:
+    plans = conditions(MINUTE, protocol="http/1.0")
+    assert {one.rules.per_connection for one in (*plans.every, plans.default)} == {1}
+
+
 def test_the_delay_is_kept_and_every_setting_stays_within_what_the_user_allows() -> None:
     plans = conditions(MINUTE, (8,), delay=(20.0,), per_connection=(2, 3))
     assert {one.rules.delay_s for one in (*plans.every, plans.default)} == {20.0}
