@@ -266,6 +266,7 @@ def error_line(capsys: Captured, *args: str) -> str:
     [
         (["opic", "opicc"], "no strategy 'opicc'; did you mean 'opic'?"),
         (["opic", "historical-pagerank-zero"], "give --history"),
+        (["opic", "mean-parent-quality"], "give --quality pagerank, zipf, FILE or MODULE:FUNCTION, or content"),
         (["opic", "opic+nothing"], "no site rank 'nothing'"),
         (["opic", "absent.py"], "absent.py: no such strategy file"),
         (["opic+fifo", "opic x fifo"], "two strategies have the name 'opic x fifo'"),

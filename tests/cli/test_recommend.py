@@ -81,6 +81,8 @@ def test_a_sample_is_crawled_with_its_share_of_the_budget(web: str, tmp_path: Pa
     [
         ((), "the budget has no limit; give --time, --pages or both"),
         (("omniscient", "--pages", "9"), "omniscient knows the PageRank of pages that are not fetched yet"),
+        (("historical-opic-by-directory", "--time", "1min"), "needs an older crawl, which trapline recommend does not"),
+        (("mean-parent-quality", "--time", "1min"), "content, which trapline recommend does not have; choose another"),
         (("--pages", "9", "--sample", "0"), "--sample 0%"),
         (("--pages", "9", "--protocol", "http/1.0", "--per-connection", "1,10"), "--per-connection has no effect"),
         (("--pages", "9", "--delay", "-1"), "'--delay': -1"),

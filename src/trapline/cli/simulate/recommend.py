@@ -154,12 +154,28 @@ def _candidates(names: Sequence[str], conditions: "CrawlConditions") -> "list[Ch
     from trapline.api.simulation import chosen_strategies
     from trapline.simulator.recommendation import live_only
 
+    for name in names:
+        _check_needs(name, conditions.quality)
     every = chosen_strategies(names, conditions)
     found = live_only(every)
     if names and len(found) < len(every):
         wrong = next(chosen.name for chosen in every if chosen not in found)
         raise ConfigError(f"{wrong} knows the PageRank of pages that are not fetched yet, as no crawl does; omit it")
     return found
+
+
+def _check_needs(name: str, quality: str) -> None:
+    """Refuse a strategy whose inputs come from options that this command does not have."""
+    from trapline.strategies.base.chosen import named
+    from trapline.strategies.base.inputs import with_quality
+
+    inputs = with_quality(named(name).strategy, quality).page.inputs
+    history = any(one.startswith("history") for one in inputs)
+    if history or {"quality", "fetched_quality"}.intersection(inputs):
+        needed = "an older crawl" if history else "the quality of pages, such as scores of their content"
+        raise ConfigError(
+            f"{name} needs {needed}, which trapline recommend does not have; choose another strategy, or use trapline compare"
+        )
 
 
 def _chosen(name: str, conditions: "CrawlConditions") -> "Chosen":

@@ -53,6 +53,7 @@ QUALITIES = ("content", *FROM_LINKS, "pagerank", "zipf")
 PROGRAM = "program"  # the source of quality of a live crawl whose program computes it: a function of fetched pages
 CONTENT = "content:"  # begins a source of quality of a live crawl that scores the content of fetched pages
 CONTENT_FORMS = "give content:text, content:fasttext=FILE or content:MODULE:FUNCTION"
+_OTHER_QUALITY = "give --quality pagerank, zipf, FILE or MODULE:FUNCTION, or content if the graph has scores"
 STORED_CONTENT = "content"  # the same scores in a simulated crawl: those that the graph has kept
 MODULE_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 NOT_OLD = -1.0  # the history of a page that was not in the old crawl
@@ -283,9 +284,9 @@ def check_inputs(strategy: Strategy, has_quality: bool, has_history: bool) -> No
         if name.startswith("history") and not has_history:
             raise ConfigError(f"page rank {page.name!r} needs the PageRank of an old crawl: give --history")
         if name == "quality" and not has_quality:
-            raise ConfigError(f"page rank {page.name!r} needs a quality known before the crawl: give another --quality")
+            raise ConfigError(f"page rank {page.name!r} needs a quality known before the crawl: {_OTHER_QUALITY}")
         if name == "fetched_quality" and not has_quality:
-            raise ConfigError(f"page rank {page.name!r} needs the quality of fetched pages: give another --quality")
+            raise ConfigError(f"page rank {page.name!r} needs the quality of fetched pages: {_OTHER_QUALITY}")
 
 
 def inputs_for(
