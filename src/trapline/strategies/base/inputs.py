@@ -149,7 +149,7 @@ def values_from_function(source: str, urls: list[str], folder: str = "") -> Floa
         values = np.asarray(answer, np.float64)
     except (Exception, SystemExit) as error:  # any error of the user's code is shown to the user, who must correct it
         raise ConfigError(
-            f"--quality {source}: raises {type(error).__name__}: {_one_line(error)}; correct its name or code, or install what it imports"
+            f"--quality {source}: raises {type(error).__name__}: {_one_line(error)}; {_correction(source, error)}"
         ) from error
     if values.shape != (len(urls),):
         raise ConfigError(f"--quality {source}: it must return {len(urls)} numbers, not {_shape(values)}")
@@ -159,6 +159,25 @@ def values_from_function(source: str, urls: list[str], folder: str = "") -> Floa
             f"--quality {source}: {values[wrong[0]]} for {urls[int(wrong[0])]} is not a number under 2^42"
         )
     return values
+
+
+def _correction(source: str, error: BaseException) -> str:
+    """Return what to do about an error of the user's module:function for URLs."""
+    if isinstance(error, AttributeError) and isinstance(error.obj, str):
+        return f"the function gets URLs, which are str; if it scores pages, give --quality {CONTENT}{source}"
+    return module_correction(source, error)
+
+
+def module_correction(source: str, error: BaseException) -> str:
+    """Return what to do about an error on importing the user's MODULE:FUNCTION.
+
+    >>> module_correction("content:scorers.py:educational", ModuleNotFoundError())
+    'write the module without .py: content:scorers:educational'
+    """
+    module, _, function = source.rpartition(":")
+    if isinstance(error, ModuleNotFoundError) and module.endswith(".py"):
+        return f"write the module without .py: {module.removesuffix('.py')}:{function}"
+    return "correct its name or code, or install what it imports"
 
 
 def _imported(source: str, folder: str) -> Callable[[list[str]], Any]:
