@@ -113,6 +113,21 @@ def test_the_best_value_of_a_column_is_marked_unless_most_have_it(
     assert f"{best:.3f}{BEST}" not in capsys.readouterr().out
 
 
+def test_the_table_of_an_order_by_quality_has_harvest_rates(
+    web: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    orders = ("random", "quality", "mean-parent-quality")
+    options = ("--quality", "zipf", "--harvest-quality", "0.05", "--bandwidth", "20kB")
+    found = compare(tmp_path, web, *orders, *options)
+    said = capsys.readouterr().out
+    rates = next(crawl["harvest_rate"] for crawl in found["crawls"] if crawl["strategy"] == "random")
+    row = next(line for line in said.splitlines() if line.startswith("random ")).replace(BEST, " ").split()
+    assert [float(text) for text in row[2:5]] == [round(rates[share] * 100, 1) for share in ("10%", "25%", "50%")]
+    assert "with a quality of at least 0.05; of all pages" in said
+    assert all(len(line) < 120 for line in said.splitlines())
+
+
 def test_times_use_the_unit_of_their_column_and_align_at_the_decimal_point() -> None:
     times = ((1_000.0, 5e5), (700.0, 4e5), (1_200.0, 6e6))
     records = [
@@ -266,6 +281,7 @@ def error_line(capsys: Captured, *args: str) -> str:
     [
         (["opic", "opicc"], "no strategy 'opicc'; did you mean 'opic'?"),
         (["opic", "historical-pagerank-zero"], "give --history"),
+        (["opic", "mean-parent-quality"], "give --quality pagerank, zipf, FILE or MODULE:FUNCTION, or content"),
         (["opic", "opic+nothing"], "no site rank 'nothing'"),
         (["opic", "absent.py"], "absent.py: no such strategy file"),
         (["opic+fifo", "opic x fifo"], "two strategies have the name 'opic x fifo'"),

@@ -49,6 +49,22 @@ def test_the_command_is_one_that_trapline_crawl_accepts(web: str, tmp_path: Path
     assert (options["--max-pages"], options["--max-time"]) == ("90", "120s")
 
 
+@pytest.mark.parametrize(
+    ("given", "kept", "omitted"),
+    [
+        ("--bandwidth 1MB --protocol pipelining", "--bandwidth 1MB --http pipelining", "--site-bandwidth"),
+        ("--bandwidth 20kB --bandwidth-per connection", "--site-bandwidth 20kB", "--bandwidth "),
+        ("--protocol http/1.0 --per-connection 1", "--http 1.0", "--bandwidth"),
+        ("--protocol keep-alive", "--per-connection 1", "--http"),
+    ],
+)
+def test_the_command_keeps_bandwidth_and_protocol(
+    web: str, tmp_path: Path, capsys: Captured, given: str, kept: str, omitted: str
+) -> None:
+    command = recommended(tmp_path, web, *QUICK, "--pages", "50", *given.split())["command"]
+    assert kept in command and f" {omitted}" not in command
+
+
 def test_json_goes_to_stdout_alone(web: str, tmp_path: Path, capsys: Captured) -> None:
     assert run(["recommend", web, *QUICK, "--pages", "50", "--json", "-o", str(tmp_path)]) == 0
     assert json.loads(capsys.readouterr().out)["budget"] == {"time_s": None, "pages": 50, "sample": 1.0}
@@ -65,7 +81,10 @@ def test_a_sample_is_crawled_with_its_share_of_the_budget(web: str, tmp_path: Pa
     [
         ((), "the budget has no limit; give --time, --pages or both"),
         (("omniscient", "--pages", "9"), "omniscient knows the PageRank of pages that are not fetched yet"),
+        (("historical-opic-by-directory", "--time", "1min"), "needs an older crawl, which trapline recommend does not"),
+        (("mean-parent-quality", "--time", "1min"), "content, which trapline recommend does not have; choose another"),
         (("--pages", "9", "--sample", "0"), "--sample 0%"),
+        (("--pages", "9", "--protocol", "http/1.0", "--per-connection", "1,10"), "--per-connection has no effect"),
         (("--pages", "9", "--delay", "-1"), "'--delay': -1"),
     ],
 )

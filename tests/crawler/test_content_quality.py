@@ -311,6 +311,7 @@ WRONG = [
     ("content:txt", "no such scorer; give content:text"),
     ("content:text:xx", "valid: de, en, es"),
     ("content:scorers:nothing", "raises AttributeError"),
+    ("content:scorers.py:by_url", "write the module without .py: content:scorers:by_url"),
     ("content:nowhere:nothing", "raises ModuleNotFoundError"),
     ("content:exits:nothing", "ended with exit code 3 before it could score a page; correct the module or the model"),
     ("content:fasttext=no.bin", "no.bin: no such file; name the file of a fastText model"),
@@ -325,6 +326,16 @@ def test_a_wrong_scorer_is_one_line_and_leaves_no_folder(
     line = error_line(capsys, seed(server), *FAST, "--quality", source, "-o", scorers / "out")
     assert f"--quality {source}: " in line and why in line
     assert not (scorers / "out").exists()
+
+
+def test_a_scorer_of_pages_given_as_a_function_of_urls_is_told_its_name(
+    server: SmallServer, scorers: Path, capsys: Captured
+) -> None:
+    (scorers / "of_pages.py").write_text("def words(pages):\n    return [len(page.visible_text) for page in pages]\n")
+    line = error_line(capsys, seed(server), *FAST, "--quality", "of_pages:words", "-o", scorers / "out")
+    assert "raises AttributeError" in line and "if it scores pages, give --quality content:of_pages:words" in line
+    line = error_line(capsys, seed(server), *FAST, "--quality", "of_pages.py:words", "-o", scorers / "out")
+    assert "write the module without .py: of_pages:words" in line
 
 
 def test_an_order_by_quality_needs_a_scorer(server: SmallServer, tmp_path: Path, capsys: Captured) -> None:

@@ -116,6 +116,11 @@ def test_a_limit_on_pages_alone_does_not_vary_connections_and_pages_per_visit() 
     assert len(conditions(CrawlBudget(pages=9), per_connection=(1, 5)).every) == 2
 
 
+def test_with_http_1_0_every_visit_has_one_page() -> None:
+    plans = conditions(MINUTE, protocol="http/1.0")
+    assert {one.rules.per_connection for one in (*plans.every, plans.default)} == {1}
+
+
 def test_the_delay_is_kept_and_every_setting_stays_within_what_the_user_allows() -> None:
     plans = conditions(MINUTE, (8,), delay=(20.0,), per_connection=(2, 3))
     assert {one.rules.delay_s for one in (*plans.every, plans.default)} == {20.0}
@@ -170,6 +175,38 @@ def test_the_advice_names_a_setting_that_is_clearly_better_although_it_did_not_w
     assert "No other setting is clearly better" not in said
     said = " ".join(advice(found_by_hand(default, first, judged(plans, "opic", 0.4, 0.7, 0.71))))
     assert "No other setting is clearly better; the nearest, opic, r = 10" in said
+
+
+def test_the_advice_says_why_another_row_has_more() -> None:
+    plans = conditions(MINUTE)
+    default, advised = judged(plans, "breadth-first", 0.4, 0.5, 0.6), judged(plans, "crawl-ability", 0.5, 0.6, 0.7)
+
+    def said(other: Trials) -> str:
+        best = sorted((default, advised, other), key=lambda trials: -trials.mean)
+        return " ".join(advice(Recommendation(MINUTE, advised, default, default, best, settings=9, crawls=99)))
+
+    better = said(judged(plans, "opic", 0.55, 0.65, 0.75))
+    assert (
+        "opic, r = 10, k = 10, w = 15 s fetched +5.00 ± 0.00 points more than the advice on these draws, but" in better
+    )
+    assert "the search chose the advice before, on other draws, and the best of several" in better
+    assert "which may be chance, because the interval contains 0; the search" in said(
+        judged(plans, "opic", 0.4, 0.7, 0.8)
+    )
+    assert "the search" not in said(judged(plans, "opic", 0.4, 0.5, 0.6))
+
+
+def test_the_advice_says_how_much_longer_it_takes_if_the_budget_has_no_time() -> None:
+    plans, pages = conditions(MINUTE), CrawlBudget(pages=9)
+    default, advised = judged(plans, "breadth-first", 0.4, 0.5), judged(plans, "opic", 0.5, 0.6)
+
+    def said(budget: CrawlBudget, seconds: float) -> str:
+        advised.seconds = [seconds, seconds]
+        return " ".join(advice(Recommendation(budget, advised, default, default, [advised, default], 9, 99)))
+
+    default.seconds = [100.0, 100.0]
+    assert "It takes 5 min, the default 100 s" in said(pages, 300.0)
+    assert "It takes" not in said(pages, 199.0) and "It takes" not in said(MINUTE, 300.0)
 
 
 def test_a_crawl_that_fetched_less_is_said_to_have_fetched_less() -> None:

@@ -15,6 +15,7 @@ from trapline.report.table import HIGH, NEITHER, Column
 from trapline.simulator.recommendation import CrawlBudget, Recommendation, Trials
 from trapline.units import counted, duration, time_unit
 
+_MUCH_LONGER = 2.0  # times the default crawl
 _WHOLE_WEB = 0.5  # share of the known pages from which a budget says little about a larger web
 
 
@@ -43,11 +44,35 @@ def advice(found: Recommendation) -> list[str]:
             sentences.append(
                 "The gain over the default may be chance, because its interval contains 0; more --draws can tell."
             )
+        sentences += [*_longer(found), *_better_row(found)]
     if found.covers_all:
         sentences.append(
             "The budget is enough for everything, so settings differ only in how soon: compare them with a smaller budget."
         )
     return sentences
+
+
+def _longer(found: Recommendation) -> list[str]:
+    """Return how long the advised crawl takes, if the budget has no time and it takes much longer than the default."""
+    advised, default = (float(np.mean(trials.seconds)) for trials in (found.advised, found.default))
+    if found.budget.time_s is not None or advised <= _MUCH_LONGER * default:
+        return []
+    return [f"It takes {duration(advised)}, the default {duration(default)}; give --time if this is too long."]
+
+
+def _better_row(found: Recommendation) -> list[str]:
+    """Return why the advice is not the first row of the table, if another setting fetched more on these draws."""
+    best = found.best[0]
+    gain = best.gain_over(found.advised)
+    if gain.mean <= 0.0:
+        return []
+    more = f"The setting {best.setting.label} fetched {points(gain)} points more than the advice on these draws"
+    chosen = "the search chose the advice before, on other draws"
+    if gain.is_above_zero:
+        return [
+            f"{more}, but {chosen}, and the best of several looks better than it is. To check it, name its strategy and give more --draws."
+        ]
+    return [f"{more}, which may be chance, because the interval contains 0; {chosen}."]
 
 
 def _nearest(found: Recommendation) -> list[str]:

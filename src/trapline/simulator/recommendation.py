@@ -290,6 +290,12 @@ class TriedConditions:
         `given`: other settings of simulated crawls by name. `delay` and `per_connection` are sequences.
         """
         pages, delays = given["per_connection"], given["delay"]
+        if given.get("protocol") == "http/1.0":
+            if pages not in (TRIED_PER_CONNECTION, (1,)):
+                raise ConfigError(
+                    "--per-connection has no effect with --protocol http/1.0: a crawl then fetches one page per visit; omit it"
+                )
+            pages = (1,)
         default = nearest_to(CONNECTIONS, connections), nearest_to(PER_CONNECTION, pages), nearest_to(DELAY_S, delays)
         if budget.time_s is None and pages == TRIED_PER_CONNECTION:
             # Without a limit of time, one page per visit would nearly always win, and nobody could wait for it.

@@ -139,7 +139,7 @@ LIVE = Section(
         ),
         (
             "--replicate", "replicate", count(1, MOST_REPLICATED), None,
-            "Number of most-linked URLs of --in-links that all processes know from the start, and do not send each other.",
+            "Number of the most-linked URLs of --in-links: all processes know them, and never send them.",
         ),
         (
             "--in-links", "in_links", (click.Path(path_type=Path, exists=True), "DIR"), None,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 PAGE, JSON, SEEDS = "recommend.html", "recommend.json", "seeds.txt"
 _SHOWN_URLS = 3  # seeds on the command line; more of them are in a file
 _CHOSEN = ("connections", "delay_s", "per_connection")  # in the command in any case
+_HTTP = {"http/1.0": "1.0", "pipelining": "pipelining"}  # --http of a crawl, by --protocol
 
 BUDGET = Section(
     "Budget",
@@ -153,12 +154,28 @@ def _candidates(names: Sequence[str], conditions: "CrawlConditions") -> "list[Ch
     from trapline.api.simulation import chosen_strategies
     from trapline.simulator.recommendation import live_only
 
+    for name in names:
+        _check_needs(name, conditions.quality)
     every = chosen_strategies(names, conditions)
     found = live_only(every)
     if names and len(found) < len(every):
         wrong = next(chosen.name for chosen in every if chosen not in found)
         raise ConfigError(f"{wrong} knows the PageRank of pages that are not fetched yet, as no crawl does; omit it")
     return found
+
+
+def _check_needs(name: str, quality: str) -> None:
+    """Refuse a strategy whose inputs come from options that this command does not have."""
+    from trapline.strategies.base.chosen import named
+    from trapline.strategies.base.inputs import with_quality
+
+    inputs = with_quality(named(name).strategy, quality).page.inputs
+    history = any(one.startswith("history") for one in inputs)
+    if history or {"quality", "fetched_quality"}.intersection(inputs):
+        needed = "an older crawl" if history else "the quality of pages, such as scores of their content"
+        raise ConfigError(
+            f"{name} needs {needed}, which trapline recommend does not have; choose another strategy, or use trapline compare"
+        )
 
 
 def _chosen(name: str, conditions: "CrawlConditions") -> "Chosen":
@@ -230,6 +247,8 @@ def crawl_command(setting: "CrawlSetting", request: AdviceRequest, seeds: Sequen
         "--per-connection": str(conditions.rules.per_connection),
         "--delay": shortest(conditions.rules.delay_s, DURATIONS),
         **_other_rules(conditions),
+        **_bandwidth(conditions),
+        "--http": _HTTP.get(conditions.world.protocol),
         **_scorings(setting, round(pages / request.sample)),
         "--max-pages": None if budget.pages is None else str(budget.pages),
         "--max-time": None if budget.time_s is None else shortest(budget.time_s, DURATIONS),
@@ -245,6 +264,14 @@ def _other_rules(conditions: "CrawlConditions") -> dict[str, str]:
     typed = simulated.options_of(conditions)
     flags = [*scheduling.POLITENESS.without(*_CHOSEN).flags, *scheduling.LIMITS.flags, "--pause"]
     return {flag: typed[flag] for flag in flags if typed.get(flag) not in (None, usual.get(flag))}
+
+
+def _bandwidth(conditions: "CrawlConditions") -> dict[str, str]:
+    """Return the limit of bandwidth, if the user gave one. A crawl has one connection to a site, so a limit of each connection is that
+    of a site."""
+    typed = simulated.options_of(conditions).get("--bandwidth")
+    flag = "--site-bandwidth" if conditions.world.bandwidth_per == "connection" else "--bandwidth"
+    return {} if typed is None else {flag: typed}
 
 
 def _scorings(setting: "CrawlSetting", pages: int) -> dict[str, str]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Records = Sequence[CrawlRecord]
 
 BEST = "*"
+_HARVEST = "harvest"  # begins the heading of a harvest rate
 _FEW = 0.01  # share of the pages
 _ALL = 0.9995  # shown as 100.0 %
 
@@ -98,10 +99,27 @@ def _column(heading: str, values: Sequence[float | None], text: Callable[[float]
 
 
 def _order(records: "Records") -> Iterator["Column"]:
-    yield _column("average\ncumul.\nPageRank", [r.average_cumulative_pagerank for r in records], "{:.3f}".format, 1)
+    values = [record.average_cumulative_pagerank for record in records]
+    pagerank = _column("average\ncumul.\nPageRank", values, "{:.3f}".format, 1)
+    if not _has_harvest(records):
+        yield pagerank
     if records[0].quality != "PageRank":
         yield _column("average\ncumul.\nquality", [r.average_cumulative_quality for r in records], "{:.3f}".format, 1)
+    if _has_harvest(records):  # the user asked for a quality, so that PageRank is less important
+        yield from _harvest(records)
+        yield pagerank
     yield _column("Kendall's\ntau", [r.kendall_tau for r in records], "{:.3f}".format, 1)
+
+
+def _has_harvest(records: "Records") -> bool:
+    """Return whether the pages have qualities of their own, by which the harvest rate is counted."""
+    return records[0].harvest_quality is not None and records[0].harvest_share is not None
+
+
+def _harvest(records: "Records") -> Iterator["Column"]:
+    for share in records[0].harvest_rate:
+        heading = f"{_HARVEST}\nrate at\n{share.replace('%', ' %')}"
+        yield _column(heading, [r.harvest_rate[share] * 100 for r in records], "{:.1f}".format, 1)
 
 
 def _share(records: "Records") -> Iterator["Column"]:
@@ -156,6 +174,11 @@ def _notes(records: "Records", shown: Sequence["Column"]) -> Iterator[str]:
     if records[0].quality != "PageRank":
         best = records[0].optimal_average_cumulative_quality
         yield f"Average cumulative quality: by {records[0].quality}, optimum{whose} {best:.3f}."
+    if any(column.name.startswith(_HARVEST) for column in shown):
+        yield (
+            f"Harvest rate: percent of the first pages fetched with a quality of at least {records[0].harvest_quality:.3g}; "
+            f"of all pages, {records[0].harvest_share:.1%}."
+        )
     if any(column.name == "T* / T" for column in shown):
         yield "T* / T: optimal time / time taken; 1 if the link was always saturated."
     if any(column.name == "speed-\nup" for column in shown):

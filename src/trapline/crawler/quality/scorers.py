@@ -21,7 +21,7 @@ from trapline.crawler.quality.fasttext_model import fasttext_scorer
 from trapline.errors import ConfigError, nearest
 from trapline.fetch.html.visible_text import visible_text
 from trapline.frontier.layout import RANK_LIMIT
-from trapline.strategies.base.inputs import CONTENT, CONTENT_FORMS, MODULE_FUNCTION
+from trapline.strategies.base.inputs import CONTENT, CONTENT_FORMS, MODULE_FUNCTION, module_correction
 
 Scorer = Callable[[Sequence[Page]], Any]  # the answer of a user's function may be anything: `checked` looks at it
 _FASTTEXT = "fasttext="
@@ -102,7 +102,7 @@ def _user_scorer(source: str, name: str, folder: str) -> Scorer:
     except (Exception, SystemExit) as error:
         line = " ".join(str(error).split())
         raise ConfigError(
-            f"--quality {source}: raises {type(error).__name__}: {line}; correct its name or code, or install what it imports"
+            f"--quality {source}: raises {type(error).__name__}: {line}; {module_correction(source, error)}"
         ) from error
     if not callable(found):
         raise ConfigError(f"--quality {source}: {function} is not a function; {CONTENT_FORMS}")

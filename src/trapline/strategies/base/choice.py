@@ -68,13 +68,13 @@ def live_strategy(text: str, page_rank: str | None, site_rank: str | None, quali
             f"page rank {strategy.page.name!r} needs the quality of fetched pages: give --quality content:text,"
             " content:fasttext=FILE or content:MODULE:FUNCTION"
         )
-    check_inputs(strategy, quality not in FROM_LINKS, has_history)
     before = {"pagerank", "quality"}.intersection(strategy.page.inputs)
-    if ("pagerank" in before and quality in FROM_LINKS) or (before and quality.startswith(CONTENT)):
+    if before and (quality in FROM_LINKS or quality.startswith(CONTENT)):
         raise ConfigError(
             f"page rank {strategy.page.name!r} needs the quality of pages before they are fetched:"
             " give --quality FILE or MODULE:FUNCTION"
         )
+    check_inputs(strategy, quality not in FROM_LINKS, has_history)
     return strategy
 
 

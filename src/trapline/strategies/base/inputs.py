@@ -53,6 +53,7 @@ QUALITIES = ("content", *FROM_LINKS, "pagerank", "zipf")
 PROGRAM = "program"  # the source of quality of a live crawl whose program computes it: a function of fetched pages
 CONTENT = "content:"  # begins a source of quality of a live crawl that scores the content of fetched pages
 CONTENT_FORMS = "give content:text, content:fasttext=FILE or content:MODULE:FUNCTION"
+_OTHER_QUALITY = "give --quality pagerank, zipf, FILE or MODULE:FUNCTION, or content if the graph has scores"
 STORED_CONTENT = "content"  # the same scores in a simulated crawl: those that the graph has kept
 MODULE_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 NOT_OLD = -1.0  # the history of a page that was not in the old crawl
@@ -148,7 +149,7 @@ def values_from_function(source: str, urls: list[str], folder: str = "") -> Floa
         values = np.asarray(answer, np.float64)
     except (Exception, SystemExit) as error:  # any error of the user's code is shown to the user, who must correct it
         raise ConfigError(
-            f"--quality {source}: raises {type(error).__name__}: {_one_line(error)}; correct its name or code, or install what it imports"
+            f"--quality {source}: raises {type(error).__name__}: {_one_line(error)}; {_correction(source, error)}"
         ) from error
     if values.shape != (len(urls),):
         raise ConfigError(f"--quality {source}: it must return {len(urls)} numbers, not {_shape(values)}")
@@ -158,6 +159,25 @@ def values_from_function(source: str, urls: list[str], folder: str = "") -> Floa
             f"--quality {source}: {values[wrong[0]]} for {urls[int(wrong[0])]} is not a number under 2^42"
         )
     return values
+
+
+def _correction(source: str, error: BaseException) -> str:
+    """Return what to do about an error of the user's module:function for URLs."""
+    if isinstance(error, AttributeError) and isinstance(error.obj, str):
+        return f"the function gets URLs, which are str; if it scores pages, give --quality {CONTENT}{source}"
+    return module_correction(source, error)
+
+
+def module_correction(source: str, error: BaseException) -> str:
+    """Return what to do about an error on importing the user's MODULE:FUNCTION.
+
+    >>> module_correction("content:scorers.py:educational", ModuleNotFoundError())
+    'write the module without .py: content:scorers:educational'
+    """
+    module, _, function = source.rpartition(":")
+    if isinstance(error, ModuleNotFoundError) and module.endswith(".py"):
+        return f"write the module without .py: {module.removesuffix('.py')}:{function}"
+    return "correct its name or code, or install what it imports"
 
 
 def _imported(source: str, folder: str) -> Callable[[list[str]], Any]:
@@ -283,9 +303,9 @@ def check_inputs(strategy: Strategy, has_quality: bool, has_history: bool) -> No
         if name.startswith("history") and not has_history:
             raise ConfigError(f"page rank {page.name!r} needs the PageRank of an old crawl: give --history")
         if name == "quality" and not has_quality:
-            raise ConfigError(f"page rank {page.name!r} needs a quality known before the crawl: give another --quality")
+            raise ConfigError(f"page rank {page.name!r} needs a quality known before the crawl: {_OTHER_QUALITY}")
         if name == "fetched_quality" and not has_quality:
-            raise ConfigError(f"page rank {page.name!r} needs the quality of fetched pages: give another --quality")
+            raise ConfigError(f"page rank {page.name!r} needs the quality of fetched pages: {_OTHER_QUALITY}")
 
 
 def inputs_for(
