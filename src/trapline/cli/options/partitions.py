@@ -139,7 +139,7 @@ LIVE = Section(
         ),
         (
             "--replicate", "replicate", count(1, MOST_REPLICATED), None,
-            "Number of the most-linked URLs of --in-links: all processes know them, and never send them.",
+            "Number of most-linked URLs of --in-links that all processes know and never send.",
         ),
         (
             "--in-links", "in_links", (click.Path(path_type=Path, exists=True), "DIR"), None,
@@ -147,7 +147,7 @@ LIVE = Section(
         ),
         (
             "--own-hosts", "own_hosts", Many("HOST"), (),
-            "Declare HOST and its subdomains your own, and crawl only such hosts; see docs/parallel.md. Repeatable.",
+            "Your own HOST, with its subdomains: crawl only such hosts; see docs/parallel.md. Repeatable.",
         ),
     ),
 )  # fmt: skip
