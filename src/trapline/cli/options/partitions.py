@@ -147,7 +147,7 @@ LIVE = Section(
         ),
         (
             "--own-hosts", "own_hosts", Many("HOST"), (),
-            "Your own HOST, with its subdomains: crawl only such hosts; see docs/parallel.md. Repeatable.",
+            "Your own HOST with its subdomains: crawl only these (docs/parallel.md). Repeatable.",
         ),
     ),
 )  # fmt: skip
