@@ -160,3 +160,20 @@ def test_signals_improve_freshness() -> None:
         return measured(done.log, web.changes, np.ones(30), web.until_s).fresh.average
 
     assert fresh("normal") < fresh("smart")
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="NUMBA_DISABLE_JIT=1: it takes long")
+@pytest.mark.parametrize("name", ["azar", "lambda-crawl"])
+def test_a_policy_that_solves_for_the_capacity_uses_all_of_it(name: str) -> None:
+    """Such a policy learns the capacity from its own refetches. If it used less, it would learn less, and so on."""
+    graph, trace = generate(60, 6, seed=3), drawn_trace("poisson", 60, 600, 3_000.0 / 86_400.0, 1)
+    strategy = next(one for one in STRATEGIES if not one.page.inputs)
+
+    def refetches(policy: str) -> int:
+        web = changing_web(graph, trace, 3_000.0, ReplayConditions(levels={"normal": 1.0}), seed=4)
+        done = simulate_changing(
+            web, strategy, Rules(delay_s=5.0, lease_s=math.inf), Refresh(policy_named(policy), 0.5), connections=4
+        )
+        return int(done.is_refetch.sum())
+
+    assert refetches(name) > 0.9 * refetches("cgm")

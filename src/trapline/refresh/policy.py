@@ -45,7 +45,9 @@ class Policy:
     `still`: the value of a page changes only with an event of that page, or at a revision. At a revision
     `on_revision(s, -1, now)` is called, then all values are computed again. A revision is due when the number of slots and
     signals since the last one is at least `revision` times the number of pages, and at least `growth` times the number of
-    all slots and signals so far. `on_cycle(s, -1, now)` is called at the beginning of each cycle.
+    all slots and signals so far. `on_cycle(s, -1, now)` is called at the beginning of each cycle. `fills_capacity`: the due times of the
+    pages follow from the capacity, so a page is refetched before it is due if a slot is free. Otherwise such a policy, which learns the
+    capacity from its own refetches, would find less and less of it.
     `columns`: names of the numbers kept for each page. `options`: the defaults of the options that a user may set. `uses_signals`:
     signals and published points change values; if False, they are ignored. `ways`: the named values of options whose
     values are 0, 1, ...
@@ -54,6 +56,7 @@ class Policy:
     name: str
     value: Rank
     still: bool = False
+    fills_capacity: bool = False
     on_access: Rank | None = None
     on_signal: Rank | None = None
     on_point: Rank | None = None
@@ -66,6 +69,11 @@ class Policy:
     options: Mapping[str, float] = field(default_factory=dict)
     uses_signals: bool = True
     ways: Mapping[str, tuple[Way, ...]] = field(default_factory=dict)
+
+    @property
+    def least(self) -> float:
+        """The least value of a page that is refetched."""
+        return -math.inf if self.fills_capacity else 0.0
 
     def __post_init__(self) -> None:
         for function in (self.value, *self._hooks().values()):

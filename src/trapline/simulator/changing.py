@@ -96,7 +96,7 @@ def simulate_changing(
 def _agenda(frontier: Frontier, refresh: Refresh | None) -> Agenda | None:
     if refresh is None:
         return None
-    turns = Turns(refresh.share, refresh.price, refresh.rate)
+    turns = Turns(refresh.share, refresh.price, refresh.rate, refresh.policy.least)
     return Agenda(frontier, Refresher(refresh.policy, started=0.0), turns, continuous=True)
 
 

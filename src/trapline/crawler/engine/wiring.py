@@ -65,7 +65,8 @@ class RefreshSetup:
         options, refresher, folder = crawl.options.refresh, crawl.state.refresher, crawl.folder
         assert options is not None and refresher is not None and folder is not None
         frontier = crawl.state.frontier
-        agenda = Agenda(frontier, refresher, Turns(options.share, options.price, options.rate), options.continuous)
+        turns = Turns(options.share, options.price, options.rate, refresher.policy.least)
+        agenda = Agenda(frontier, refresher, turns, options.continuous)
         self.copies = Copies(folder / DATABASE)
         self._inbox, self._offload = Inbox(signals or folder, _BUSY_S), Offload(asyncio.get_running_loop())
         intake_parts = (refresher, frontier, link_resolver, self._inbox, outbox, clock, self._offload)

@@ -47,8 +47,11 @@ def burst_of(rate: float) -> float:
 class Turns:
     """The turns of new pages and refetches, by a share or by a price, and the rate limit of refetches."""
 
-    def __init__(self, share: float = 0.5, price: float | None = None, rate: float = math.inf) -> None:
-        self._share, self._price, self._rate = share, price, rate
+    def __init__(
+        self, share: float = 0.5, price: float | None = None, rate: float = math.inf, least: float = 0.0
+    ) -> None:
+        """`least`: the least value of a page that is refetched, without a price."""
+        self._share, self._price, self._rate, self._least = share, price, rate, least
         self._credit = 0.0  # pages that may be refetched by the share, and were not yet
         self._at_site = np.zeros(64)  # the same by site, counted while pages of both kinds wait there
         self._burst = burst_of(rate)
@@ -62,7 +65,7 @@ class Turns:
     @property
     def least(self) -> float:
         """Least value of a page that is refetched."""
-        return 0.0 if self._price is None else self._price
+        return self._least if self._price is None else self._price
 
     def is_first(self, now: float) -> bool:
         """Return whether refetches come before new pages now."""

@@ -60,6 +60,7 @@ POLICY = Policy(
     "azar",
     overdue,
     still=True,
+    fills_capacity=True,
     on_crawl=on_crawl,
     on_revision=on_revision,
     revision=0.1,

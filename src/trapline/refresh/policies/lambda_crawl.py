@@ -88,6 +88,7 @@ POLICY = Policy(
     "lambda-crawl",
     overdue,
     still=True,
+    fills_capacity=True,
     on_signal=on_signal,
     on_crawl=on_crawl,
     on_revision=on_revision,
