@@ -99,6 +99,16 @@ def odd_errors(pages):
     raise ValueError("long" * 100_000) if "/good" in pages[0].url else NoText
 """
 
+LOADS_SLOWLY = """
+import time
+from pathlib import Path
+from scorers import by_url
+
+if Path(__file__).with_name("slow").exists():
+    Path(__file__).with_name("loading").touch()
+    time.sleep(1000)
+"""
+
 FAILING_RANK = """
 from trapline.frontier.ranking import page_rank
 from trapline.strategies import PageRank, Strategy, site_rank_named
@@ -144,6 +154,7 @@ def server() -> Iterator[SmallServer]:
 def scorers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "scorers.py").write_text(SCORERS)
     (tmp_path / "exits.py").write_text("import os\nos._exit(3)\n")
+    (tmp_path / "loads.py").write_text(LOADS_SLOWLY)
     monkeypatch.chdir(tmp_path)  # where MODULE:FUNCTION is looked up
     return tmp_path
 
@@ -275,20 +286,44 @@ def test_what_a_scorer_starts_ends_with_it(function: str, server: SmallServer, s
 
 def test_interrupt_ends_the_wait_for_the_last_scores(server: SmallServer, scorers: Path) -> None:
     """Also if the crawl has ended by itself before."""
-    arguments = ["crawl", seed(server), *FAST, "--max-pages", "1", "--quality", "content:scorers:hangs"]
-    program = f"from trapline.cli import run; raise SystemExit(run({[*arguments, '-o', str(scorers / 'out')]!r}))"
-    with subprocess.Popen([sys.executable, "-c", program]) as crawling:
-        try:
-            while not (scorers / "scored.txt").exists() and crawling.poll() is None:
-                time.sleep(0.05)
-            time.sleep(1.0)
-            crawling.send_signal(signal.SIGINT)
-            crawling.wait(60)
-        finally:
-            crawling.kill()
+    arguments = [
+        seed(server),
+        *FAST,
+        "--max-pages",
+        "1",
+        "--quality",
+        "content:scorers:hangs",
+        "-o",
+        str(scorers / "out"),
+    ]
+    interrupt(arguments, scorers / "scored.txt", wait_s=1.0)
     result = CrawlResult(scorers / "out")
     assert result.summary["stopped_by"] == "interrupted"
     assert qualities(result) == {}
+
+
+def test_interrupt_ends_the_wait_for_a_scorer_that_loads(server: SmallServer, scorers: Path) -> None:
+    result = crawl(scorers / "out", seed(server), "--quality", "content:loads:by_url", "--max-pages", "3")
+    (scorers / "slow").touch()
+    interrupt(["--resume", str(result.folder), "--quiet", "--max-pages", "100"], scorers / "loading")
+    assert result.summary["stopped_by"] == "interrupted"
+    (scorers / "slow").unlink()
+    assert run(["crawl", "--resume", str(result.folder), "--quiet"]) == 0
+    assert len(qualities(result)) == 3 + 2 * CHILDREN
+
+
+def interrupt(arguments: list[str], begun: Path, wait_s: float = 0.0) -> None:
+    """Run a crawl, press Ctrl-C some time after this file was created, and wait until the crawl has ended."""
+    program = f"from trapline.cli import run; raise SystemExit(run({['crawl', *arguments]!r}))"
+    with subprocess.Popen([sys.executable, "-c", program]) as crawling:
+        try:
+            while not begun.exists() and crawling.poll() is None:
+                time.sleep(0.05)
+            time.sleep(wait_s)
+            crawling.send_signal(signal.SIGINT)
+            assert crawling.wait(60) == 0
+        finally:
+            crawling.kill()
 
 
 def test_an_error_of_a_rank_ends_the_crawl_when_it_comes_with_a_score(

@@ -109,9 +109,10 @@ class LiveCrawl:
         self._failure = ""  # of the store
         self._unsaved = ""  # why a snapshot could not be written
         self._error: BaseException | None = None  # an unexpected exception
-        self._early_stop = ""  # why the crawl is stopped, if that happened before it had its parts
+        self._early_stop = ""  # why the crawl is stopped, if that happened before it had its parts and its scorer
         self._is_built = False
         self._content: ContentQuality | None = None  # scores the content of pages; None: nothing does
+        self._starting: asyncio.Future[None] | None = None  # the start of the scorer; None: it has not begun
         self._has_begun = False  # the first visit may have begun
         self._closing = ""  # the step of the closing; "": the crawl is not closing yet
 
@@ -125,8 +126,9 @@ class LiveCrawl:
         try:
             self._build(loop)
             loop.set_exception_handler(self._defect)
-            if self._content is not None:
-                await self._content.start(self._options, self._folder)
+            if self._content is not None and not self._early_stop:
+                await self._start_scorer(self._content)
+            self._is_built = True
             self._restore()
             if self._early_stop:
                 self._crawler.enter(self._web)
@@ -222,7 +224,6 @@ class LiveCrawl:
         self._crawler, self._web, self._lists = parts.crawler, parts.web, parts.list_setup
         self._status_reporter = StatusReporter(self._crawl, parts, self._handler, self._store, self._stream)
         self._control = CrawlControl(self._crawl, parts, lambda: self._interrupted(TERMINATED))
-        self._is_built = True
         # The coordinator receives the actions for its partitions.
         self._action_handler = ActionHandler(self._folder if self._member is None else None, self._events.log)
         if self._crawl.given.is_scored:
@@ -236,7 +237,7 @@ class LiveCrawl:
             stream.connect(
                 loop.call_soon_threadsafe,
                 self._crawler.go_on,
-                lambda: self._crawler.stop(STOPPED),
+                self._stopped_by_program,
                 lambda: self._state.frontier.page_depths,
                 self._url_store.urls,
             )
@@ -250,6 +251,18 @@ class LiveCrawl:
             *parts, self._web.now, number, self._crawler.go_on, self._scorer_failed, failures
         )
         self._crawler.results.content = self._content
+
+    async def _start_scorer(self, content: ContentQuality) -> None:
+        """Start the scorer, which may load a model for minutes. If the crawl is stopped meanwhile, it has no scorer, and needs none."""
+        starting = self._starting = asyncio.ensure_future(content.start(self._options, self._folder))
+        try:
+            await asyncio.wait([starting])
+        finally:
+            starting.cancel()
+        if starting.cancelled():
+            await content.pool.close()
+        else:
+            starting.result()
 
     @property
     def _is_full(self) -> bool:
@@ -377,8 +390,7 @@ class LiveCrawl:
 
     def _interrupted(self, why: str) -> None:
         """Stop the crawl on Ctrl-C or SIGTERM. The visits under way end after their current page; the second time, at once."""
-        if not self._is_built:
-            self._early_stop = why
+        if self._stops_early(why):
             return
         if self._crawler.stopped_by:
             self._web.abort()
@@ -391,6 +403,18 @@ class LiveCrawl:
             self._crawler.stopped_by = why  # the crawl had ended, but not its scores
         # At once, so that the user sees that the key was heard.
         self._show(self._status_reporter.status(self._seconds(), self._closing))
+
+    def _stopped_by_program(self) -> None:
+        if not self._stops_early(STOPPED):
+            self._crawler.stop(STOPPED)
+
+    def _stops_early(self, why: str) -> bool:
+        """Note a stop that comes before the crawl can begin. Return whether this is one."""
+        if not self._is_built:
+            self._early_stop = why
+            if self._starting is not None:
+                self._starting.cancel()
+        return not self._is_built
 
     # ---- the end
 

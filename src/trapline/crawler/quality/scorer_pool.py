@@ -168,12 +168,13 @@ class ScorerPool:
         """Start the processes. Raise `ConfigError` if one cannot make its scorer. `folder`: where a user's MODULE is. `unscored`: pages
         of earlier runs."""
         self._unscored = unscored
-        started = await asyncio.gather(
-            *(ScorerProcess.start(source, folder) for _ in range(processes)), return_exceptions=True
-        )
-        self._processes = [process for process in started if isinstance(process, ScorerProcess)]
-        for problem in started:
-            if isinstance(problem, BaseException):
+
+        async def start_one() -> None:
+            self._processes.append(await ScorerProcess.start(source, folder))
+
+        # A cancelled gather waits for all of them, too; `close` ends those that have started.
+        for problem in await asyncio.gather(*(start_one() for _ in range(processes)), return_exceptions=True):
+            if problem is not None:
                 raise problem
         self._tasks = [asyncio.ensure_future(self._serve(process)) for process in self._processes]
 
