@@ -52,6 +52,24 @@ def test_labels_come_from_the_file(model: Path) -> None:
     assert labels_of(model) == ["good", "bad"]
 
 
+def test_a_relative_file_is_in_the_folder_of_the_crawl(model: Path) -> None:
+    """Not in that of a later resume."""
+    pytest.importorskip("fasttext", reason="the extra fasttext is not installed")
+    for name in (model.name, f"{model.name}:good"):
+        assert fasttext_scorer("", name, str(model.parent))("the") > 0.5
+    with pytest.raises(ConfigError, match="no such file"):
+        fasttext_scorer("", model.name, str(model.parent.parent))
+
+
+def test_a_file_that_fasttext_cannot_load_is_one_line(model: Path) -> None:
+    pytest.importorskip("fasttext", reason="the extra fasttext is not installed")
+    data = bytearray(model.read_bytes())
+    struct.pack_into("<i", data, 32, 100)  # the kind of loss
+    model.write_bytes(data)
+    with pytest.raises(ConfigError, match=r"fastText cannot load it: .*; name another file"):
+        fasttext_scorer("content:fasttext=", str(model))
+
+
 def test_errors_say_what_to_do(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken, empty = tmp_path / "broken.bin", tmp_path / "empty.bin"
     broken.write_bytes(model.read_bytes()[:100])

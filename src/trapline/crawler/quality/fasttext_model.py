@@ -28,6 +28,8 @@ def labels_of(file: Path) -> list[str]:
             return _labels(data)
     except (struct.error, UnicodeDecodeError) as error:
         raise ValueError(f"it is damaged: {error}") from None
+    except OSError as error:
+        raise ValueError(f"cannot read it: {error.strerror or error}") from None
 
 
 def _labels(data: mmap.mmap) -> list[str]:
@@ -51,10 +53,11 @@ def _labels(data: mmap.mmap) -> list[str]:
     return found
 
 
-def fasttext_scorer(source: str, name: str) -> Callable[[str], float]:
-    """Return a function that scores a text. Raise `ConfigError` if that is not possible. `name`: FILE or FILE:LABEL."""
-    file, _, label = (name, "", "") if Path(name).is_file() else name.rpartition(":")
-    path = Path(file or name)
+def fasttext_scorer(source: str, name: str, folder: str = "") -> Callable[[str], float]:
+    """Return a function that scores a text. Raise `ConfigError` if that is not possible. `name`: FILE or FILE:LABEL. `folder`: where a
+    relative FILE is."""
+    file, _, label = (name, "", "") if Path(folder, name).is_file() else name.rpartition(":")
+    path = Path(folder, file or name)
     if not path.is_file():
         raise ConfigError(f"--quality {source}: {path}: no such file; name the file of a fastText model")
     try:
@@ -71,7 +74,12 @@ def fasttext_scorer(source: str, name: str) -> Callable[[str], float]:
             f"--quality {source}: needs the package fasttext-predict; run: pip install 'trapline[fasttext]'"
         ) from None
     # Not the method `predict` of the model: with numpy 2, that of the package fasttext raises ValueError.
-    predict = fasttext.load_model(str(path)).f.predict
+    try:
+        predict = fasttext.load_model(str(path)).f.predict
+    except (RuntimeError, ValueError, MemoryError) as error:  # numbers of the file that make no sense
+        raise ConfigError(
+            f"--quality {source}: {path}: fastText cannot load it: {error or 'out of memory'}; name another file"
+        ) from None
 
     def score(text: str) -> float:
         chances = predict(" ".join(text.split()) + "\n", -1, 0.0, "strict")  # a line break ends the text

@@ -31,10 +31,11 @@ _PLAIN = "text/plain"
 
 
 def scorer_of(source: str, folder: str) -> Scorer:
-    """Return the scorer of this value of --quality. Raise `ConfigError` if it cannot be made. `folder`: where a user's MODULE is."""
+    """Return the scorer of this value of --quality. Raise `ConfigError` if it cannot be made. `folder`: where a user's MODULE or FILE
+    is."""
     name = source.removeprefix(CONTENT)
     if name.startswith(_FASTTEXT):
-        return _fasttext_scorer(source, name.removeprefix(_FASTTEXT))
+        return _fasttext_scorer(source, name.removeprefix(_FASTTEXT), folder)
     kind, _, language = name.partition(":")
     if kind == "text":
         return _text_scorer(source, language or "en")
@@ -109,6 +110,6 @@ def _user_scorer(source: str, name: str, folder: str) -> Scorer:
     return lambda pages: found(list(pages))
 
 
-def _fasttext_scorer(source: str, name: str) -> Scorer:
-    score = fasttext_scorer(source, name)
+def _fasttext_scorer(source: str, name: str, folder: str) -> Scorer:
+    score = fasttext_scorer(source, name, folder)
     return lambda pages: [score(text_of(page)) for page in pages]
